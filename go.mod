@@ -1,0 +1,3 @@
+module github.com/gpushare/gpushare
+
+go 1.26
