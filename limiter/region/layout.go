@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package region is the shared-memory contract between the daemon and the
+// interception library: the limits page, which only the daemon writes, and the
+// ledger, which the container's own processes write.
+//
+// The Go types in this file are the one source of the layout. `go generate`
+// writes them as C to cuda-intercept/include/region.h, where static assertions
+// pin every offset; a test compiles that header and compares it with Go.
+//
+// # Rules
+//
+// The limits page is read-only inside the container and carries no lock. Each
+// field that changes while the container runs is one naturally aligned word
+// that is stored and loaded atomically, so no reader ever sees half a value.
+//
+// The ledger is the tenant's own word. Nobody outside the container maps it or
+// trusts it: the daemon reads it with bounded reads. Inside, a process owns one
+// slot for as long as it holds a write lock (F_OFD_SETLK) on byte
+// LockBase+slot; the kernel drops the lock with the last descriptor that shares
+// the open file description, which is also when the driver frees the process's
+// device memory. No count is shared between processes: the bytes in use on a GPU
+// are the sum of that GPU's column over all slots.
+package region
+
+//go:generate go run ./gen -out ../../cuda-intercept/include/region.h
+
+// Version of both layouts. A reader refuses any other.
+const Version = 1
+
+const (
+	// LimitsMagic starts a limits page ("GSLM", little endian).
+	LimitsMagic = 0x4d4c5347
+	// LedgerMagic starts a ledger ("GSLG", little endian).
+	LedgerMagic = 0x474c5347
+	// DoorbellMagic starts a datagram on control.sock ("GSDB", little endian).
+	DoorbellMagic = 0x42445347
+
+	// MaxGPUs is the most GPUs that one container can hold.
+	MaxGPUs = 16
+	// LimitsSize is the size of a limits page in bytes.
+	LimitsSize = 4096
+	// LedgerHeaderSize is the size in bytes of what precedes the slots.
+	LedgerHeaderSize = 4096
+	// SlotSize is the size of one slot's record in bytes.
+	SlotSize = 64
+	// SlotCount is the number of slots: one for each process that has called
+	// cuInit and not ended.
+	SlotCount = 4096
+	// LockBase is the file offset of slot 0's lock byte. It lies far beyond the
+	// end of the ledger: a lock needs no byte behind it.
+	LockBase = 1 << 30
+	// MilliGPU is the whole of one GPU's time.
+	MilliGPU = 1000
+	// ChargeGranule is the unit in bytes to which a linear allocation is rounded
+	// up before it is charged.
+	ChargeGranule = 512
+	// SweepInterval is the least time between two sweeps for dead slots by the
+	// processes of one container, in nanoseconds.
+	SweepInterval = 100_000_000
+	// SweepMax is the most slots that one such sweep tests.
+	SweepMax = 64
+	// HoldMax is how long a process obeys one value of a hold word, in
+	// nanoseconds: a daemon that died while holding cannot stop a tenant.
+	HoldMax = 250_000_000
+	// BurstNs is how much wall time a container may be ahead of its share, in
+	// nanoseconds.
+	BurstNs = 20_000_000
+	// DebtMax bounds the debt of a container in nanoseconds of wall time.
+	DebtMax = 10_000_000_000
+)
+
+// Slot states.
+const (
+	SlotFree = 0
+	SlotUsed = 1
+)
+
+// Doorbell kinds.
+const (
+	// DoorbellPrice asks for an exclusive window on a GPU to price a kernel.
+	DoorbellPrice = 1
+	// DoorbellDone says that the window is no longer needed.
+	DoorbellDone = 2
+)
+
+// LimitsHeader starts the limits page.
+type LimitsHeader struct {
+	Magic    uint32
+	Version  uint32
+	Size     uint32 // bytes of the page, LimitsSize
+	GPUCount uint32 // entries in use
+	// Generation is bumped after every change of the page; it is a futex word.
+	Generation uint32
+	SlotCount  uint32 // slots of this container's ledger
+	LedgerSize uint64 // bytes of this container's ledger
+	_          [32]byte
+}
+
+// GPULimit is one GPU of the container, keyed by UUID.
+type GPULimit struct {
+	UUID         [16]byte // as cuDeviceGetUuid gives it
+	MemoryLimit  uint64   // bytes
+	ContextBytes uint64   // bytes charged in advance for a context
+	ComputeMilli uint32   // guaranteed share of GPU time, milli-GPU
+	CeilingMilli uint32   // most GPU time that the container may use, milli-GPU
+	// Hold is a futex word: nonzero while the daemon keeps this container off
+	// the GPU so that another may measure a kernel alone.
+	Hold uint32
+	// Window is nonzero while this container has the GPU to itself.
+	Window uint32
+	// Alone is 1 while no other container is placed on this GPU.
+	Alone uint32
+	// InflightUs bounds the GPU time that may be queued and not yet finished,
+	// in microseconds; 0 is no bound.
+	InflightUs uint32
+	_          [72]byte
+}
+
+// LimitsPage is the whole limits page.
+type LimitsPage struct {
+	Header LimitsHeader
+	GPU    [MaxGPUs]GPULimit
+	_      [LimitsSize - 64 - MaxGPUs*128]byte
+}
+
+// GPUAccount is the container's running account on one GPU. Every field is
+// advisory: it feeds reports and pacing inside the container, never the memory
+// limit.
+type GPUAccount struct {
+	// PaidNs is the CLOCK_MONOTONIC time in nanoseconds up to which the
+	// container has used up its ceiling. A launch that costs c moves it on by
+	// c*1000/ceiling; it may be ahead of now by BurstNs, beyond that a launch
+	// waits.
+	PaidNs      uint64
+	ChargedNs   uint64 // GPU time charged, nanoseconds
+	ThrottledNs uint64 // time that launches waited, nanoseconds, summed over threads
+	Throttles   uint64 // launches that waited
+	Launches    uint64 // kernel and graph launches
+	Denied      uint64 // allocations refused at the limit
+	DeniedBytes uint64 // bytes of those
+	Unpriced    uint64 // launches charged by wall time for want of a price
+	Peak        uint64 // most bytes in use, as seen by allocating processes
+	_           [56]byte
+}
+
+// LedgerHeader starts the ledger.
+type LedgerHeader struct {
+	Magic     uint32
+	Version   uint32
+	Size      uint32 // bytes of the ledger
+	GPUCount  uint32
+	SlotCount uint32
+	// SlotHigh is one more than the highest slot ever taken.
+	SlotHigh uint32
+	// SlotHint is where the search for a free slot starts.
+	SlotHint uint32
+	// SweepNext is the slot at which the next sweep starts.
+	SweepNext uint32
+	// SweptNs is the CLOCK_MONOTONIC time of the last sweep, nanoseconds.
+	SweptNs uint64
+	_       [24]byte
+	GPU     [MaxGPUs]GPUAccount
+	_       [LedgerHeaderSize - 64 - MaxGPUs*128]byte
+}
+
+// Slot is one process of the container.
+type Slot struct {
+	State uint32 // SlotFree or SlotUsed
+	PID   uint32 // as the process itself sees it
+	// Library is the layout version that the process was built with.
+	Library  uint32
+	Contexts uint32 // contexts charged
+	_        [48]byte
+}
+
+// Doorbell is a datagram from a process to the daemon on control.sock.
+type Doorbell struct {
+	Magic  uint32
+	Kind   uint32
+	GPU    uint32 // index into LimitsPage.GPU
+	Slot   uint32
+	WallNs uint64 // last wall time of the kernel to price, nanoseconds
+	_      uint64
+}
+
+// LedgerSize is the size in bytes of a ledger for that many GPUs: the header,
+// the slots, and for each GPU a column of one word a slot.
+func LedgerSize(gpus int) int64 {
+	return LedgerHeaderSize + SlotCount*SlotSize + int64(gpus)*SlotCount*8
+}
+
+// UsedOffset is the file offset of the word that holds the bytes in use by slot
+// on gpu.
+func UsedOffset(gpu, slot int) int64 {
+	return LedgerHeaderSize + SlotCount*SlotSize + int64(gpu)*SlotCount*8 + int64(slot)*8
+}
