@@ -1,0 +1,869 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+ * nvml_abi.h: types and prototypes of libnvidia-ml.so.1, own wording.
+ *
+ * Names, numbers and layouts are the public binary interface; they follow the
+ * public documentation of NVML 12.9 and 13.5. Every name declared here is the
+ * *exported* one, nothing is renamed by a macro. A structure that nobody here
+ * looks into is left incomplete. Prototypes carry types only.
+ */
+#ifndef GS_NVML_ABI_H
+#define GS_NVML_ABI_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE 32
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE 16
+#define NVML_DEVICE_UUID_BUFFER_SIZE 80
+#define NVML_DEVICE_UUID_V2_BUFFER_SIZE 96
+#define NVML_DEVICE_NAME_BUFFER_SIZE 64
+#define NVML_DEVICE_NAME_V2_BUFFER_SIZE 96
+#define NVML_DEVICE_SERIAL_BUFFER_SIZE 30
+#define NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE 32
+#define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE 80
+#define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE 80
+
+/* Many calls take a structure whose first word is size | version << 24. */
+#define GS_NVML_STRUCT_VERSION(type, ver) ((unsigned int)(sizeof(type) | ((unsigned int)(ver) << 24)))
+/* An unknown number in the 64-bit memory fields. */
+#define NVML_VALUE_NOT_AVAILABLE (-1)
+#define NVML_INIT_FLAG_NO_GPUS 1
+#define NVML_INIT_FLAG_NO_ATTACH 2
+
+typedef enum nvmlReturn_enum {
+    NVML_SUCCESS = 0,
+    NVML_ERROR_UNINITIALIZED = 1,
+    NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_NOT_SUPPORTED = 3,
+    NVML_ERROR_NO_PERMISSION = 4,
+    NVML_ERROR_ALREADY_INITIALIZED = 5,
+    NVML_ERROR_NOT_FOUND = 6,
+    NVML_ERROR_INSUFFICIENT_SIZE = 7,
+    NVML_ERROR_INSUFFICIENT_POWER = 8,
+    NVML_ERROR_DRIVER_NOT_LOADED = 9,
+    NVML_ERROR_TIMEOUT = 10,
+    NVML_ERROR_IRQ_ISSUE = 11,
+    NVML_ERROR_LIBRARY_NOT_FOUND = 12,
+    NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+    NVML_ERROR_CORRUPTED_INFOROM = 14,
+    NVML_ERROR_GPU_IS_LOST = 15,
+    NVML_ERROR_RESET_REQUIRED = 16,
+    NVML_ERROR_OPERATING_SYSTEM = 17,
+    NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+    NVML_ERROR_IN_USE = 19,
+    NVML_ERROR_MEMORY = 20,
+    NVML_ERROR_NO_DATA = 21,
+    NVML_ERROR_VGPU_ECC_NOT_SUPPORTED = 22,
+    NVML_ERROR_INSUFFICIENT_RESOURCES = 23,
+    NVML_ERROR_FREQ_NOT_SUPPORTED = 24,
+    NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
+    NVML_ERROR_DEPRECATED = 26,
+    NVML_ERROR_NOT_READY = 27,
+    NVML_ERROR_GPU_NOT_FOUND = 28,
+    NVML_ERROR_INVALID_STATE = 29,
+    NVML_ERROR_RESET_TYPE_NOT_SUPPORTED = 30,
+    NVML_ERROR_UNKNOWN = 999,
+} nvmlReturn_t;
+
+/* ---- handles ---------------------------------------------------------- */
+typedef struct nvmlComputeInstance_st *nvmlComputeInstance_t;
+typedef struct nvmlDevice_st *nvmlDevice_t;
+typedef struct nvmlEventSet_st *nvmlEventSet_t;
+typedef struct nvmlGpmSample_st *nvmlGpmSample_t;
+typedef struct nvmlGpuInstance_st *nvmlGpuInstance_t;
+typedef struct nvmlUnit_st *nvmlUnit_t;
+
+/* ---- scalars and enumerations ----------------------------------------- */
+typedef unsigned int nvmlBrandType_t;
+typedef unsigned int nvmlClockId_t;
+typedef unsigned int nvmlClockType_t;
+typedef unsigned int nvmlComputeMode_t;
+typedef unsigned int nvmlDetachGpuState_t;
+typedef unsigned int nvmlDeviceVgpuCapability_t;
+typedef unsigned int nvmlDriverModel_t;
+typedef unsigned int nvmlEccCounterType_t;
+typedef unsigned int nvmlEnableState_t;
+typedef unsigned int nvmlEncoderType_t;
+typedef unsigned int nvmlGpuOperationMode_t;
+typedef unsigned int nvmlGpuP2PCapsIndex_t;
+typedef unsigned int nvmlGpuP2PStatus_t;
+typedef unsigned int nvmlGpuTopologyLevel_t;
+typedef unsigned int nvmlGpuVirtualizationMode_t;
+typedef unsigned int nvmlHostVgpuMode_t;
+typedef unsigned int nvmlInforomObject_t;
+typedef unsigned int nvmlIntNvLinkDeviceType_t;
+typedef unsigned int nvmlLedColor_t;
+typedef unsigned int nvmlMemoryErrorType_t;
+typedef unsigned int nvmlMemoryLocation_t;
+typedef unsigned int nvmlNvLinkCapability_t;
+typedef unsigned int nvmlNvLinkErrorCounter_t;
+typedef unsigned int nvmlPageRetirementCause_t;
+typedef unsigned int nvmlPcieLinkState_t;
+typedef unsigned int nvmlPcieUtilCounter_t;
+typedef unsigned int nvmlPerfPolicyType_t;
+typedef unsigned int nvmlPstates_t;
+typedef unsigned int nvmlRestrictedAPI_t;
+typedef unsigned int nvmlSamplingType_t;
+typedef unsigned int nvmlTemperatureSensors_t;
+typedef unsigned int nvmlTemperatureThresholds_t;
+typedef unsigned int nvmlValueType_t;
+typedef unsigned int nvmlVgpuCapability_t;
+typedef unsigned int nvmlVgpuDriverCapability_t;
+typedef unsigned int nvmlVgpuVmIdType_t;
+typedef unsigned int nvmlAffinityScope_t;
+typedef unsigned int nvmlBusType_t;
+typedef unsigned int nvmlDeviceArchitecture_t;
+typedef unsigned int nvmlFanControlPolicy_t;
+typedef unsigned int nvmlPowerSource_t;
+typedef unsigned int nvmlVgpuInstance_t;
+typedef unsigned int nvmlVgpuTypeId_t;
+enum {
+    NVML_VALUE_TYPE_DOUBLE = 0,
+    NVML_VALUE_TYPE_UNSIGNED_INT = 1,
+    NVML_VALUE_TYPE_UNSIGNED_LONG = 2,
+    NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3,
+    NVML_VALUE_TYPE_SIGNED_LONG_LONG = 4,
+};
+enum {
+    NVML_TOTAL_POWER_SAMPLES = 0,
+    NVML_GPU_UTILIZATION_SAMPLES = 1,
+    NVML_MEMORY_UTILIZATION_SAMPLES = 2,
+};
+enum { NVML_TEMPERATURE_GPU = 0 };
+enum { NVML_COMPUTEMODE_DEFAULT = 0, NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3 };
+enum { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
+enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
+enum { NVML_UUID_TYPE_NONE = 0, NVML_UUID_TYPE_ASCII = 1, NVML_UUID_TYPE_BINARY = 2 };
+
+/* ---- structures looked into ------------------------------------------- */
+typedef struct nvmlMemory_st { unsigned long long total, free, used; } nvmlMemory_t;
+typedef struct nvmlMemory_v2_st {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} nvmlMemory_v2_t;
+typedef struct nvmlBAR1Memory_st { unsigned long long bar1Total, bar1Free, bar1Used; } nvmlBAR1Memory_t;
+
+/* The three process lists differ in their element. */
+typedef struct nvmlProcessInfo_v1_st { unsigned int pid; unsigned long long usedGpuMemory; } nvmlProcessInfo_v1_t;
+typedef struct nvmlProcessInfo_v2_st {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId, computeInstanceId;
+} nvmlProcessInfo_v2_t;
+typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t; /* _v3 lists have the element of _v2 */
+
+typedef struct nvmlProcessDetail_v1_st {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId, computeInstanceId;
+    unsigned long long usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+typedef struct nvmlProcessDetailList_v1_st {
+    unsigned int version;
+    unsigned int mode; /* 0 compute, 1 graphics, 2 MPS */
+    unsigned int numProcArrayEntries;
+    nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_t;
+
+typedef struct nvmlPciInfo_st {
+    char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
+    unsigned int domain, bus, device;
+    unsigned int pciDeviceId, pciSubSystemId;
+    char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
+} nvmlPciInfo_t;
+/* Element of nvmlDeviceGetPciInfo and _v2: ends before busId, with 16 reserved bytes. */
+typedef struct nvmlPciInfo_v1_st {
+    char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
+    unsigned int domain, bus, device;
+    unsigned int pciDeviceId, pciSubSystemId;
+    unsigned int reserved0, reserved1, reserved2, reserved3;
+} nvmlPciInfo_v1_t;
+typedef struct nvmlPciInfoExt_v1_st {
+    unsigned int version, domain, bus, device, pciDeviceId, pciSubSystemId, baseClass, subClass;
+    char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
+} nvmlPciInfoExt_t;
+
+typedef struct nvmlUtilization_st { unsigned int gpu, memory; } nvmlUtilization_t;
+typedef struct nvmlProcessUtilizationSample_st {
+    unsigned int pid;
+    unsigned long long timeStamp;
+    unsigned int smUtil, memUtil, encUtil, decUtil;
+} nvmlProcessUtilizationSample_t;
+typedef struct nvmlProcessUtilizationInfo_v1_st {
+    unsigned long long timeStamp;
+    unsigned int pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
+} nvmlProcessUtilizationInfo_v1_t;
+typedef struct nvmlProcessesUtilizationInfo_v1_st {
+    unsigned int version, processSamplesCount;
+    unsigned long long lastSeenTimeStamp;
+    nvmlProcessUtilizationInfo_v1_t *procUtilArray;
+} nvmlProcessesUtilizationInfo_t;
+typedef union nvmlValue_st {
+    double dVal;
+    int siVal;
+    unsigned int uiVal;
+    unsigned long ulVal;
+    unsigned long long ullVal;
+    signed long long sllVal;
+    unsigned short usVal;
+} nvmlValue_t;
+typedef struct nvmlSample_st { unsigned long long timeStamp; nvmlValue_t sampleValue; } nvmlSample_t;
+typedef struct nvmlFieldValue_st {
+    unsigned int fieldId, scopeId;
+    long long timestamp, latencyUsec;
+    nvmlValueType_t valueType;
+    nvmlReturn_t nvmlReturn;
+    nvmlValue_t value;
+} nvmlFieldValue_t;
+typedef struct nvmlDeviceAttributes_st {
+    unsigned int multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount;
+    unsigned int sharedJpegCount, sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
+    unsigned long long memorySizeMB;
+} nvmlDeviceAttributes_t;
+typedef struct nvmlAccountingStats_st {
+    unsigned int gpuUtilization, memoryUtilization;
+    unsigned long long maxMemoryUsage, time, startTime;
+    unsigned int isRunning;
+    unsigned int reserved[5];
+} nvmlAccountingStats_t;
+typedef struct nvmlTemperature_v1_st {
+    unsigned int version;
+    nvmlTemperatureSensors_t sensorType;
+    int temperature;
+} nvmlTemperature_t;
+typedef struct nvmlUUID_v1_st {
+    unsigned int version, type;
+    union { char str[41]; unsigned char bytes[16]; } value;
+} nvmlUUID_t;
+typedef struct nvmlGpuDynamicPstatesInfo_st {
+    unsigned int flags;
+    struct { unsigned int bIsPresent, percentage, incThreshold, decThreshold; } utilization[8];
+} nvmlGpuDynamicPstatesInfo_t;
+
+/* ---- structures nobody here looks into -------------------------------- */
+#define GS_NVML_OPAQUE(name) typedef struct gs_opaque_##name name
+GS_NVML_OPAQUE(nvmlAccountingStats_v2_t);
+GS_NVML_OPAQUE(nvmlActiveVgpuInstanceInfo_t);
+GS_NVML_OPAQUE(nvmlAdaptiveTgpModeInfo_v1_t);
+GS_NVML_OPAQUE(nvmlBBXTimeData_v1_t);
+GS_NVML_OPAQUE(nvmlBridgeChipHierarchy_t);
+GS_NVML_OPAQUE(nvmlC2cModeInfo_v1_t);
+GS_NVML_OPAQUE(nvmlClkMonStatus_t);
+GS_NVML_OPAQUE(nvmlClockOffset_t);
+GS_NVML_OPAQUE(nvmlComputeInstanceInfo_t);
+GS_NVML_OPAQUE(nvmlComputeInstancePlacement_t);
+GS_NVML_OPAQUE(nvmlComputeInstanceProfileInfo_t);
+GS_NVML_OPAQUE(nvmlComputeInstanceProfileInfo_v2_t);
+GS_NVML_OPAQUE(nvmlConfComputeGetKeyRotationThresholdInfo_t);
+GS_NVML_OPAQUE(nvmlConfComputeGpuAttestationReport_t);
+GS_NVML_OPAQUE(nvmlConfComputeGpuCertificate_t);
+GS_NVML_OPAQUE(nvmlConfComputeMemSizeInfo_t);
+GS_NVML_OPAQUE(nvmlConfComputeSetKeyRotationThresholdInfo_t);
+GS_NVML_OPAQUE(nvmlConfComputeSystemCaps_t);
+GS_NVML_OPAQUE(nvmlConfComputeSystemState_t);
+GS_NVML_OPAQUE(nvmlCoolerInfo_t);
+GS_NVML_OPAQUE(nvmlDeviceAddressingMode_t);
+GS_NVML_OPAQUE(nvmlDeviceCapabilities_t);
+GS_NVML_OPAQUE(nvmlDeviceCurrentClockFreqs_t);
+GS_NVML_OPAQUE(nvmlDevicePerfModes_t);
+GS_NVML_OPAQUE(nvmlDevicePowerMizerModes_v1_t);
+GS_NVML_OPAQUE(nvmlDramEncryptionInfo_t);
+GS_NVML_OPAQUE(nvmlEccBankRemapperStatus_v1_t);
+GS_NVML_OPAQUE(nvmlEccErrorCounts_t);
+GS_NVML_OPAQUE(nvmlEccSramErrorStatus_t);
+GS_NVML_OPAQUE(nvmlEccSramUniqueUncorrectedErrorCounts_t);
+GS_NVML_OPAQUE(nvmlEncoderSessionInfo_t);
+GS_NVML_OPAQUE(nvmlEventData_t);
+GS_NVML_OPAQUE(nvmlEventSetGetContextCount_v1_t);
+GS_NVML_OPAQUE(nvmlEventSetGetContextData_v1_t);
+GS_NVML_OPAQUE(nvmlEventSetGetContextInfo_v1_t);
+GS_NVML_OPAQUE(nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t);
+GS_NVML_OPAQUE(nvmlEventSetWait_v3_t);
+GS_NVML_OPAQUE(nvmlExcludedDeviceInfo_t);
+GS_NVML_OPAQUE(nvmlFBCSessionInfo_t);
+GS_NVML_OPAQUE(nvmlFBCStats_t);
+GS_NVML_OPAQUE(nvmlFanSpeedInfo_t);
+GS_NVML_OPAQUE(nvmlGetCPER_v1_t);
+GS_NVML_OPAQUE(nvmlGetMemoryLimits_v1_t);
+GS_NVML_OPAQUE(nvmlGpmMetricsGet_t);
+GS_NVML_OPAQUE(nvmlGpmSupport_t);
+GS_NVML_OPAQUE(nvmlGpuFabricInfoV_t);
+GS_NVML_OPAQUE(nvmlGpuFabricInfo_t);
+GS_NVML_OPAQUE(nvmlGpuFabricInfo_v4_t);
+GS_NVML_OPAQUE(nvmlGpuInstanceInfo_t);
+GS_NVML_OPAQUE(nvmlGpuInstancePlacement_t);
+GS_NVML_OPAQUE(nvmlGpuInstanceProfileInfo_t);
+GS_NVML_OPAQUE(nvmlGpuInstanceProfileInfo_v2_t);
+GS_NVML_OPAQUE(nvmlGpuOperationalEventConfig_v1_t);
+GS_NVML_OPAQUE(nvmlGpuThermalSettings_t);
+GS_NVML_OPAQUE(nvmlGpuUptime_v1_t);
+GS_NVML_OPAQUE(nvmlGridLicensableFeatures_t);
+GS_NVML_OPAQUE(nvmlHostname_v1_t);
+GS_NVML_OPAQUE(nvmlHwbcEntry_t);
+GS_NVML_OPAQUE(nvmlLedState_t);
+GS_NVML_OPAQUE(nvmlMarginTemperature_t);
+GS_NVML_OPAQUE(nvmlNvLinkInfo_t);
+GS_NVML_OPAQUE(nvmlNvLinkInfo_v3_t);
+GS_NVML_OPAQUE(nvmlNvLinkPowerThres_t);
+GS_NVML_OPAQUE(nvmlNvLinkUtilizationControl_t);
+GS_NVML_OPAQUE(nvmlNvlinkGetBwMode_t);
+GS_NVML_OPAQUE(nvmlNvlinkGetRemapTableInfo_v1_t);
+GS_NVML_OPAQUE(nvmlNvlinkLockRemapTable_v1_t);
+GS_NVML_OPAQUE(nvmlNvlinkNvlePrivateInfo_v1_t);
+GS_NVML_OPAQUE(nvmlNvlinkSetBwModeAsync_v1_t);
+GS_NVML_OPAQUE(nvmlNvlinkSetBwMode_t);
+GS_NVML_OPAQUE(nvmlNvlinkSetNvleReady_v1_t);
+GS_NVML_OPAQUE(nvmlNvlinkSetupNvleEncryptionKey_v1_t);
+GS_NVML_OPAQUE(nvmlNvlinkSupportedBwModes_t);
+GS_NVML_OPAQUE(nvmlNvlinkTelemetrySamples_v1_t);
+GS_NVML_OPAQUE(nvmlPRMCounterList_v1_t);
+GS_NVML_OPAQUE(nvmlPRMTLV_v1_t);
+GS_NVML_OPAQUE(nvmlPSUInfo_t);
+GS_NVML_OPAQUE(nvmlPdi_t);
+GS_NVML_OPAQUE(nvmlPerfMetricsSamples_v1_t);
+GS_NVML_OPAQUE(nvmlPlatformInfo_t);
+GS_NVML_OPAQUE(nvmlPowerSmoothingProfile_t);
+GS_NVML_OPAQUE(nvmlPowerSmoothingState_t);
+GS_NVML_OPAQUE(nvmlPowerValue_v2_t);
+GS_NVML_OPAQUE(nvmlRemappedRowsInfo_v2_t);
+GS_NVML_OPAQUE(nvmlRepairStatus_t);
+GS_NVML_OPAQUE(nvmlRowRemapperHistogramValues_t);
+GS_NVML_OPAQUE(nvmlRusdSettings_v1_t);
+GS_NVML_OPAQUE(nvmlSetMemoryLimits_v1_t);
+GS_NVML_OPAQUE(nvmlSystemConfComputeSettings_t);
+GS_NVML_OPAQUE(nvmlSystemConfComputeSettings_v2_t);
+GS_NVML_OPAQUE(nvmlSystemDriverBranchInfo_t);
+GS_NVML_OPAQUE(nvmlSystemEventSetCreateRequest_t);
+GS_NVML_OPAQUE(nvmlSystemEventSetFreeRequest_t);
+GS_NVML_OPAQUE(nvmlSystemEventSetWaitRequest_t);
+GS_NVML_OPAQUE(nvmlSystemRegisterEventRequest_t);
+GS_NVML_OPAQUE(nvmlUnitFanSpeeds_t);
+GS_NVML_OPAQUE(nvmlUnitInfo_t);
+GS_NVML_OPAQUE(nvmlUnrepairableMemoryStatus_v1_t);
+GS_NVML_OPAQUE(nvmlVgpuCreatablePlacementInfo_t);
+GS_NVML_OPAQUE(nvmlVgpuHeterogeneousMode_t);
+GS_NVML_OPAQUE(nvmlVgpuInstanceUtilizationSample_t);
+GS_NVML_OPAQUE(nvmlVgpuInstancesUtilizationInfo_t);
+GS_NVML_OPAQUE(nvmlVgpuLicenseInfo_t);
+GS_NVML_OPAQUE(nvmlVgpuMetadata_t);
+GS_NVML_OPAQUE(nvmlVgpuPgpuCompatibility_t);
+GS_NVML_OPAQUE(nvmlVgpuPgpuMetadata_t);
+GS_NVML_OPAQUE(nvmlVgpuPlacementId_t);
+GS_NVML_OPAQUE(nvmlVgpuPlacementList_t);
+GS_NVML_OPAQUE(nvmlVgpuProcessUtilizationSample_t);
+GS_NVML_OPAQUE(nvmlVgpuProcessesUtilizationInfo_t);
+GS_NVML_OPAQUE(nvmlVgpuRuntimeState_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerCapabilities_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerGetState_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerLogInfo_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerLogInfo_v2_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerLog_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerSetState_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerStateInfo_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerStateInfo_v2_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerState_t);
+GS_NVML_OPAQUE(nvmlVgpuSchedulerState_v2_t);
+GS_NVML_OPAQUE(nvmlVgpuTypeBar1Info_t);
+GS_NVML_OPAQUE(nvmlVgpuTypeIdInfo_t);
+GS_NVML_OPAQUE(nvmlVgpuTypeMaxInstance_t);
+GS_NVML_OPAQUE(nvmlVgpuVersion_t);
+GS_NVML_OPAQUE(nvmlViolationTime_t);
+GS_NVML_OPAQUE(nvmlWorkloadPowerProfileCurrentProfiles_t);
+GS_NVML_OPAQUE(nvmlWorkloadPowerProfileProfilesInfo_t);
+GS_NVML_OPAQUE(nvmlWorkloadPowerProfileRequestedProfiles_t);
+GS_NVML_OPAQUE(nvmlWorkloadPowerProfileUpdateProfiles_v1_t);
+
+/* ---- exported functions ----------------------------------------------- */
+nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t);
+nvmlReturn_t nvmlComputeInstanceGetInfo(nvmlComputeInstance_t, nvmlComputeInstanceInfo_t *);
+nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t, nvmlComputeInstanceInfo_t *);
+nvmlReturn_t nvmlDeviceClearAccountingPids(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceClearEccErrorCounts(nvmlDevice_t, nvmlEccCounterType_t);
+nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t, int, nvmlFieldValue_t *);
+nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *);
+nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t, unsigned int,
+    const nvmlGpuInstancePlacement_t *, nvmlGpuInstance_t *);
+nvmlReturn_t nvmlDeviceDiscoverGpus(nvmlPciInfo_t *);
+nvmlReturn_t nvmlDeviceFreezeNvLinkUtilizationCounter(nvmlDevice_t, unsigned int, unsigned int,
+    nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t, nvmlRestrictedAPI_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t, unsigned int, nvmlAccountingStats_t *);
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t, nvmlAccountingStats_v2_t *);
+nvmlReturn_t nvmlDeviceGetActiveVgpus(nvmlDevice_t, unsigned int *, nvmlVgpuInstance_t *);
+nvmlReturn_t nvmlDeviceGetAdaptiveClockInfoStatus(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetAdaptiveTgpModeInfo_v1(nvmlDevice_t, nvmlAdaptiveTgpModeInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t, nvmlDeviceAddressingMode_t *);
+nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t, nvmlClockType_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t, nvmlDeviceArchitecture_t *);
+nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t, nvmlDeviceAttributes_t *);
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t, nvmlDeviceAttributes_t *);
+nvmlReturn_t nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t, nvmlEnableState_t *, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t, nvmlBAR1Memory_t *);
+nvmlReturn_t nvmlDeviceGetBBXTimeData_v1(nvmlDevice_t, nvmlBBXTimeData_v1_t *);
+nvmlReturn_t nvmlDeviceGetBankRemapperStatus_v1(nvmlDevice_t, nvmlEccBankRemapperStatus_v1_t *);
+nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t, char *, unsigned int);
+nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t, nvmlBrandType_t *);
+nvmlReturn_t nvmlDeviceGetBridgeChipInfo(nvmlDevice_t, nvmlBridgeChipHierarchy_t *);
+nvmlReturn_t nvmlDeviceGetBusType(nvmlDevice_t, nvmlBusType_t *);
+nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t, nvmlC2cModeInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetCapabilities(nvmlDevice_t, nvmlDeviceCapabilities_t *);
+nvmlReturn_t nvmlDeviceGetClkMonStatus(nvmlDevice_t, nvmlClkMonStatus_t *);
+nvmlReturn_t nvmlDeviceGetClock(nvmlDevice_t, nvmlClockType_t, nvmlClockId_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t, nvmlClockType_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetClockOffsets(nvmlDevice_t, nvmlClockOffset_t *);
+nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t, nvmlComputeMode_t *);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *);
+nvmlReturn_t nvmlDeviceGetConfComputeGpuAttestationReport(nvmlDevice_t,
+    nvmlConfComputeGpuAttestationReport_t *);
+nvmlReturn_t nvmlDeviceGetConfComputeGpuCertificate(nvmlDevice_t, nvmlConfComputeGpuCertificate_t *);
+nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t, nvmlConfComputeMemSizeInfo_t *);
+nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t, nvmlMemory_t *);
+nvmlReturn_t nvmlDeviceGetCoolerInfo(nvmlDevice_t, nvmlCoolerInfo_t *);
+nvmlReturn_t nvmlDeviceGetCount(unsigned int *);
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *);
+nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t, unsigned int, unsigned long *);
+nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t, unsigned int, unsigned long *,
+    nvmlAffinityScope_t);
+nvmlReturn_t nvmlDeviceGetCreatableVgpus(nvmlDevice_t, unsigned int *, nvmlVgpuTypeId_t *);
+nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t, int *, int *);
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetCurrentClockFreqs(nvmlDevice_t, nvmlDeviceCurrentClockFreqs_t *);
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetDefaultApplicationsClock(nvmlDevice_t, nvmlClockType_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetDefaultEccMode(nvmlDevice_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t,
+    nvmlEccErrorCounts_t *);
+nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetDramEncryptionMode(nvmlDevice_t, nvmlDramEncryptionInfo_t *,
+    nvmlDramEncryptionInfo_t *);
+nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t, nvmlDriverModel_t *, nvmlDriverModel_t *);
+nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t, nvmlDriverModel_t *, nvmlDriverModel_t *);
+nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t, nvmlGpuDynamicPstatesInfo_t *);
+nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t, nvmlEnableState_t *, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetEncoderCapacity(nvmlDevice_t, nvmlEncoderType_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t, unsigned int *, nvmlEncoderSessionInfo_t *);
+nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t, unsigned int *, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t, unsigned int *, nvmlFBCSessionInfo_t *);
+nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t, nvmlFBCStats_t *);
+nvmlReturn_t nvmlDeviceGetFanControlPolicy_v2(nvmlDevice_t, unsigned int, nvmlFanControlPolicy_t *);
+nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetFanSpeedRPM(nvmlDevice_t, nvmlFanSpeedInfo_t *);
+nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t, unsigned int, unsigned int *);
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t, int, nvmlFieldValue_t *);
+nvmlReturn_t nvmlDeviceGetGpcClkMinMaxVfOffset(nvmlDevice_t, int *, int *);
+nvmlReturn_t nvmlDeviceGetGpcClkVfOffset(nvmlDevice_t, int *);
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t, nvmlGpuFabricInfo_t *);
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t, nvmlGpuFabricInfoV_t *);
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo_v4(nvmlDevice_t, nvmlGpuFabricInfo_v4_t *);
+nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *);
+nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t, unsigned int,
+    nvmlGpuInstancePlacement_t *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t, unsigned int,
+    nvmlGpuInstancePlacement_t *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t, unsigned int, nvmlGpuInstanceProfileInfo_t *);
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t, unsigned int,
+    nvmlGpuInstanceProfileInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t, unsigned int,
+    nvmlGpuInstanceProfileInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t, unsigned int, unsigned int *);
+nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t, unsigned int, nvmlGpuInstance_t *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetGpuOperationMode(nvmlDevice_t, nvmlGpuOperationMode_t *, nvmlGpuOperationMode_t *);
+nvmlReturn_t nvmlDeviceGetGpuUptime_v1(nvmlDevice_t, nvmlGpuUptime_v1_t *);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *);
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures(nvmlDevice_t, nvmlGridLicensableFeatures_t *);
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v2(nvmlDevice_t, nvmlGridLicensableFeatures_t *);
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v3(nvmlDevice_t, nvmlGridLicensableFeatures_t *);
+nvmlReturn_t nvmlDeviceGetGridLicensableFeatures_v4(nvmlDevice_t, nvmlGridLicensableFeatures_t *);
+nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t, char *);
+nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetHostVgpuMode(nvmlDevice_t, nvmlHostVgpuMode_t *);
+nvmlReturn_t nvmlDeviceGetHostname_v1(nvmlDevice_t, nvmlHostname_v1_t *);
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetInforomConfigurationChecksum(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetInforomImageVersion(nvmlDevice_t, char *, unsigned int);
+nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t, nvmlInforomObject_t, char *, unsigned int);
+nvmlReturn_t nvmlDeviceGetIrqNum(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetLastBBXFlushTime(nvmlDevice_t, unsigned long long *, unsigned long *);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t, unsigned int *, nvmlProcessInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *);
+nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t, nvmlMarginTemperature_t *);
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t, nvmlClockType_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t, nvmlClockType_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMemClkMinMaxVfOffset(nvmlDevice_t, int *, int *);
+nvmlReturn_t nvmlDeviceGetMemClkVfOffset(nvmlDevice_t, int *);
+nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t, unsigned int, unsigned long *, nvmlAffinityScope_t);
+nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t,
+    nvmlMemoryLocation_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t *);
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t, nvmlMemory_v2_t *);
+nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t, nvmlGetMemoryLimits_v1_t *);
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t, unsigned int, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t, nvmlClockType_t, nvmlPstates_t, unsigned int *,
+    unsigned int *);
+nvmlReturn_t nvmlDeviceGetMinMaxFanSpeed(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char *, unsigned int);
+nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t, unsigned int, nvmlNvLinkCapability_t,
+    unsigned int *);
+nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t, unsigned int, nvmlNvLinkErrorCounter_t,
+    unsigned long long *);
+nvmlReturn_t nvmlDeviceGetNvLinkInfo(nvmlDevice_t, nvmlNvLinkInfo_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkInfo_v3(nvmlDevice_t, nvmlNvLinkInfo_v3_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t, unsigned int, nvmlIntNvLinkDeviceType_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t, unsigned int, nvmlPciInfo_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t, unsigned int, nvmlPciInfo_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t, unsigned int, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkTelemetrySamples_v1(nvmlDevice_t, nvmlNvlinkTelemetrySamples_v1_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkUtilizationControl(nvmlDevice_t, unsigned int, unsigned int,
+    nvmlNvLinkUtilizationControl_t *);
+nvmlReturn_t nvmlDeviceGetNvLinkUtilizationCounter(nvmlDevice_t, unsigned int, unsigned int,
+    unsigned long long *, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t, unsigned int, unsigned int *);
+nvmlReturn_t nvmlDeviceGetNvlinkBwMode(nvmlDevice_t, nvmlNvlinkGetBwMode_t *);
+nvmlReturn_t nvmlDeviceGetNvlinkNvlePrivateInfo_v1(nvmlDevice_t, nvmlNvlinkNvlePrivateInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetNvlinkRemapTableInfo_v1(nvmlDevice_t, nvmlNvlinkGetRemapTableInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetNvlinkSupportedBwModes(nvmlDevice_t, nvmlNvlinkSupportedBwModes_t *);
+nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t, nvmlDevice_t, nvmlGpuP2PCapsIndex_t, nvmlGpuP2PStatus_t *);
+nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t, nvmlPciInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t, nvmlPciInfoExt_t *);
+nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t, nvmlPciInfo_v1_t *);
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t, nvmlPciInfo_t *);
+nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t, nvmlPcieUtilCounter_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPdi(nvmlDevice_t, nvmlPdi_t *);
+nvmlReturn_t nvmlDeviceGetPerformanceModes(nvmlDevice_t, nvmlDevicePerfModes_t *);
+nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t, nvmlPstates_t *);
+nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetPgpuMetadataString(nvmlDevice_t, char *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPlatformInfo(nvmlDevice_t, nvmlPlatformInfo_t *);
+nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetPowerMizerMode_v1(nvmlDevice_t, nvmlDevicePowerMizerModes_v1_t *);
+nvmlReturn_t nvmlDeviceGetPowerSource(nvmlDevice_t, nvmlPowerSource_t *);
+nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t, nvmlPstates_t *);
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t, nvmlProcessUtilizationSample_t *, unsigned int *,
+    unsigned long long lastSeenTimeStamp);
+nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t, nvmlProcessesUtilizationInfo_t *);
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t, unsigned int *, unsigned int *, unsigned int *,
+    unsigned int *);
+nvmlReturn_t nvmlDeviceGetRemappedRows_v2(nvmlDevice_t, nvmlRemappedRowsInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetRepairStatus(nvmlDevice_t, nvmlRepairStatus_t *);
+nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t, nvmlPageRetirementCause_t, unsigned int *,
+    unsigned long long *);
+nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceGetRetiredPages_v2(nvmlDevice_t, nvmlPageRetirementCause_t, unsigned int *,
+    unsigned long long *, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t, nvmlRowRemapperHistogramValues_t *);
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t, nvmlProcessDetailList_t *);
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t, nvmlSamplingType_t, unsigned long long lastSeenTimeStamp,
+    nvmlValueType_t *, unsigned int *, nvmlSample_t *);
+nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t, char *, unsigned int);
+nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t, nvmlEccSramErrorStatus_t *);
+nvmlReturn_t nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(nvmlDevice_t,
+    nvmlEccSramUniqueUncorrectedErrorCounts_t *);
+nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t, unsigned int, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t, nvmlPstates_t *, unsigned int);
+nvmlReturn_t nvmlDeviceGetSupportedVgpus(nvmlDevice_t, unsigned int *, nvmlVgpuTypeId_t *);
+nvmlReturn_t nvmlDeviceGetTargetFanSpeed(nvmlDevice_t, unsigned int, unsigned int *);
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t, nvmlTemperatureSensors_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t, nvmlTemperatureThresholds_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t, nvmlTemperature_t *);
+nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t, unsigned int, nvmlGpuThermalSettings_t *);
+nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t, nvmlDevice_t, nvmlGpuTopologyLevel_t *);
+nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t, nvmlGpuTopologyLevel_t, unsigned int *,
+    nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t,
+    unsigned long long *);
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t, char *, unsigned int);
+nvmlReturn_t nvmlDeviceGetUnrepairableMemoryFlag_v1(nvmlDevice_t, nvmlUnrepairableMemoryStatus_v1_t *);
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t *);
+nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t, char *, unsigned int);
+nvmlReturn_t nvmlDeviceGetVgpuCapabilities(nvmlDevice_t, nvmlDeviceVgpuCapability_t, unsigned int *);
+nvmlReturn_t nvmlDeviceGetVgpuHeterogeneousMode(nvmlDevice_t, nvmlVgpuHeterogeneousMode_t *);
+nvmlReturn_t nvmlDeviceGetVgpuInstancesUtilizationInfo(nvmlDevice_t, nvmlVgpuInstancesUtilizationInfo_t *);
+nvmlReturn_t nvmlDeviceGetVgpuMetadata(nvmlDevice_t, nvmlVgpuPgpuMetadata_t *, unsigned int *);
+nvmlReturn_t nvmlDeviceGetVgpuProcessUtilization(nvmlDevice_t, unsigned long long lastSeenTimeStamp,
+    unsigned int *, nvmlVgpuProcessUtilizationSample_t *);
+nvmlReturn_t nvmlDeviceGetVgpuProcessesUtilizationInfo(nvmlDevice_t, nvmlVgpuProcessesUtilizationInfo_t *);
+nvmlReturn_t nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t, nvmlVgpuSchedulerCapabilities_t *);
+nvmlReturn_t nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t, nvmlVgpuSchedulerLog_t *);
+nvmlReturn_t nvmlDeviceGetVgpuSchedulerLog_v2(nvmlDevice_t, nvmlVgpuSchedulerLogInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetVgpuSchedulerState(nvmlDevice_t, nvmlVgpuSchedulerGetState_t *);
+nvmlReturn_t nvmlDeviceGetVgpuSchedulerState_v2(nvmlDevice_t, nvmlVgpuSchedulerStateInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetVgpuTypeCreatablePlacements(nvmlDevice_t, nvmlVgpuTypeId_t,
+    nvmlVgpuPlacementList_t *);
+nvmlReturn_t nvmlDeviceGetVgpuTypeSupportedPlacements(nvmlDevice_t, nvmlVgpuTypeId_t,
+    nvmlVgpuPlacementList_t *);
+nvmlReturn_t nvmlDeviceGetVgpuUtilization(nvmlDevice_t, unsigned long long lastSeenTimeStamp,
+    nvmlValueType_t *, unsigned int *, nvmlVgpuInstanceUtilizationSample_t *);
+nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t, nvmlPerfPolicyType_t, nvmlViolationTime_t *);
+nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t, nvmlGpuVirtualizationMode_t *);
+nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlDeviceLockNvlinkRemapTable_v1(nvmlDevice_t, nvmlNvlinkLockRemapTable_v1_t *);
+nvmlReturn_t nvmlDeviceModifyDrainState(nvmlPciInfo_t *, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t, nvmlDevice_t, int *);
+nvmlReturn_t nvmlDevicePerfMetricsGetSamples_v1(nvmlDevice_t, nvmlPerfMetricsSamples_v1_t *);
+nvmlReturn_t nvmlDevicePowerSmoothingActivatePresetProfile(nvmlDevice_t, nvmlPowerSmoothingProfile_t *);
+nvmlReturn_t nvmlDevicePowerSmoothingSetState(nvmlDevice_t, nvmlPowerSmoothingState_t *);
+nvmlReturn_t nvmlDevicePowerSmoothingUpdatePresetProfileParam(nvmlDevice_t, nvmlPowerSmoothingProfile_t *);
+nvmlReturn_t nvmlDeviceQueryDrainState(nvmlPciInfo_t *, nvmlEnableState_t *);
+nvmlReturn_t nvmlDeviceReadPRMCounters_v1(nvmlDevice_t, nvmlPRMCounterList_v1_t *);
+nvmlReturn_t nvmlDeviceReadWritePRM_v1(nvmlDevice_t, nvmlPRMTLV_v1_t *);
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t, unsigned long long eventTypes, nvmlEventSet_t);
+nvmlReturn_t nvmlDeviceRemoveGpu(nvmlPciInfo_t *);
+nvmlReturn_t nvmlDeviceRemoveGpu_v2(nvmlPciInfo_t *, nvmlDetachGpuState_t, nvmlPcieLinkState_t);
+nvmlReturn_t nvmlDeviceResetApplicationsClocks(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceResetGpuLockedClocks(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t, unsigned int);
+nvmlReturn_t nvmlDeviceResetNvLinkUtilizationCounter(nvmlDevice_t, unsigned int, unsigned int);
+nvmlReturn_t nvmlDeviceSetAPIRestriction(nvmlDevice_t, nvmlRestrictedAPI_t, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceSetAccountingMode(nvmlDevice_t, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceSetAdaptiveTgpMode_v1(nvmlDevice_t, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceSetApplicationsClocks(nvmlDevice_t, unsigned int, unsigned int);
+nvmlReturn_t nvmlDeviceSetAutoBoostedClocksEnabled(nvmlDevice_t, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceSetClockOffsets(nvmlDevice_t, nvmlClockOffset_t *);
+nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t, nvmlComputeMode_t);
+nvmlReturn_t nvmlDeviceSetConfComputeUnprotectedMemSize(nvmlDevice_t, unsigned long long sizeKiB);
+nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceSetDefaultAutoBoostedClocksEnabled(nvmlDevice_t, nvmlEnableState_t, unsigned int);
+nvmlReturn_t nvmlDeviceSetDefaultFanSpeed_v2(nvmlDevice_t, unsigned int);
+nvmlReturn_t nvmlDeviceSetDramEncryptionMode(nvmlDevice_t, const nvmlDramEncryptionInfo_t *);
+nvmlReturn_t nvmlDeviceSetDriverModel(nvmlDevice_t, nvmlDriverModel_t, unsigned int);
+nvmlReturn_t nvmlDeviceSetEccMode(nvmlDevice_t, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceSetFanControlPolicy(nvmlDevice_t, unsigned int, nvmlFanControlPolicy_t);
+nvmlReturn_t nvmlDeviceSetFanSpeed_v2(nvmlDevice_t, unsigned int, unsigned int);
+nvmlReturn_t nvmlDeviceSetGpcClkVfOffset(nvmlDevice_t, int);
+nvmlReturn_t nvmlDeviceSetGpuLockedClocks(nvmlDevice_t, unsigned int, unsigned int);
+nvmlReturn_t nvmlDeviceSetGpuOperationMode(nvmlDevice_t, nvmlGpuOperationMode_t);
+nvmlReturn_t nvmlDeviceSetHostname_v1(nvmlDevice_t, nvmlHostname_v1_t *);
+nvmlReturn_t nvmlDeviceSetMemClkVfOffset(nvmlDevice_t, int);
+nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t, nvmlSetMemoryLimits_v1_t *);
+nvmlReturn_t nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t, unsigned int, unsigned int);
+nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t, unsigned int, nvmlReturn_t *);
+nvmlReturn_t nvmlDeviceSetNvLinkDeviceLowPowerThreshold(nvmlDevice_t, nvmlNvLinkPowerThres_t *);
+nvmlReturn_t nvmlDeviceSetNvLinkUtilizationControl(nvmlDevice_t, unsigned int, unsigned int,
+    nvmlNvLinkUtilizationControl_t *, unsigned int);
+nvmlReturn_t nvmlDeviceSetNvlinkBwMode(nvmlDevice_t, nvmlNvlinkSetBwMode_t *);
+nvmlReturn_t nvmlDeviceSetNvlinkBwModeAsync_v1(nvmlDevice_t, nvmlNvlinkSetBwModeAsync_v1_t *);
+nvmlReturn_t nvmlDeviceSetNvlinkNvleReady_v1(nvmlDevice_t, nvmlNvlinkSetNvleReady_v1_t *);
+nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t, unsigned int);
+nvmlReturn_t nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t, nvmlPowerValue_v2_t *);
+nvmlReturn_t nvmlDeviceSetPowerMizerMode_v1(nvmlDevice_t, nvmlDevicePowerMizerModes_v1_t *);
+nvmlReturn_t nvmlDeviceSetRusdSettings_v1(nvmlDevice_t, nvmlRusdSettings_v1_t *);
+nvmlReturn_t nvmlDeviceSetTemperatureThreshold(nvmlDevice_t, nvmlTemperatureThresholds_t, int *);
+nvmlReturn_t nvmlDeviceSetVgpuCapabilities(nvmlDevice_t, nvmlDeviceVgpuCapability_t, nvmlEnableState_t);
+nvmlReturn_t nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t, const nvmlVgpuHeterogeneousMode_t *);
+nvmlReturn_t nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t, nvmlVgpuSchedulerSetState_t *);
+nvmlReturn_t nvmlDeviceSetVgpuSchedulerState_v2(nvmlDevice_t, nvmlVgpuSchedulerState_v2_t *);
+nvmlReturn_t nvmlDeviceSetVirtualizationMode(nvmlDevice_t, nvmlGpuVirtualizationMode_t);
+nvmlReturn_t nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(nvmlDevice_t, nvmlNvlinkSetupNvleEncryptionKey_v1_t *);
+nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceVgpuForceGspUnload(nvmlDevice_t);
+nvmlReturn_t nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(nvmlDevice_t,
+    nvmlWorkloadPowerProfileRequestedProfiles_t *);
+nvmlReturn_t nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(nvmlDevice_t,
+    nvmlWorkloadPowerProfileCurrentProfiles_t *);
+nvmlReturn_t nvmlDeviceWorkloadPowerProfileGetProfilesInfo(nvmlDevice_t,
+    nvmlWorkloadPowerProfileProfilesInfo_t *);
+nvmlReturn_t nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(nvmlDevice_t,
+    nvmlWorkloadPowerProfileRequestedProfiles_t *);
+nvmlReturn_t nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(nvmlDevice_t,
+    nvmlWorkloadPowerProfileUpdateProfiles_v1_t *);
+const char *nvmlErrorString(nvmlReturn_t);
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *);
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t);
+nvmlReturn_t nvmlEventSetGetContextCount_v1(nvmlEventSet_t, nvmlEventSetGetContextCount_v1_t *);
+nvmlReturn_t nvmlEventSetGetContextData_v1(nvmlEventSet_t, nvmlEventSetGetContextData_v1_t *);
+nvmlReturn_t nvmlEventSetGetContextInfo_v1(nvmlEventSet_t, nvmlEventSetGetContextInfo_v1_t *);
+nvmlReturn_t nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(nvmlEventSet_t,
+    nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t *);
+nvmlReturn_t nvmlEventSetRegisterGpuOperationalEvents_v1(nvmlEventSet_t,
+    const nvmlGpuOperationalEventConfig_v1_t *);
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t, nvmlEventData_t *, unsigned int);
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t, nvmlEventData_t *, unsigned int);
+nvmlReturn_t nvmlEventSetWait_v3(nvmlEventSet_t, nvmlEventSetWait_v3_t *);
+nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *);
+nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int, nvmlExcludedDeviceInfo_t *);
+nvmlReturn_t nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *, nvmlVgpuPgpuMetadata_t *,
+    nvmlVgpuPgpuCompatibility_t *);
+nvmlReturn_t nvmlGetVgpuDriverCapabilities(nvmlVgpuDriverCapability_t, unsigned int *);
+nvmlReturn_t nvmlGetVgpuVersion(nvmlVgpuVersion_t *, nvmlVgpuVersion_t *);
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *);
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t, unsigned int, nvmlGpmSample_t);
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t, nvmlGpmSupport_t *);
+nvmlReturn_t nvmlGpmQueryIfStreamingEnabled(nvmlDevice_t, unsigned int *);
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *);
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t);
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t, nvmlGpmSample_t);
+nvmlReturn_t nvmlGpmSetStreamingEnabled(nvmlDevice_t, unsigned int);
+nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *);
+nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t, unsigned int,
+    const nvmlComputeInstancePlacement_t *, nvmlComputeInstance_t *);
+nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t);
+nvmlReturn_t nvmlGpuInstanceGetActiveVgpus(nvmlGpuInstance_t, nvmlActiveVgpuInstanceInfo_t *);
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *);
+nvmlReturn_t nvmlGpuInstanceGetComputeInstancePossiblePlacements(nvmlGpuInstance_t, unsigned int,
+    nvmlComputeInstancePlacement_t *, unsigned int *);
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t, unsigned int, unsigned int,
+    nvmlComputeInstanceProfileInfo_t *);
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t, unsigned int, unsigned int,
+    nvmlComputeInstanceProfileInfo_v2_t *);
+nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t, unsigned int,
+    unsigned int *);
+nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t, unsigned int, nvmlComputeInstance_t *,
+    unsigned int *);
+nvmlReturn_t nvmlGpuInstanceGetCreatableVgpus(nvmlGpuInstance_t, nvmlVgpuTypeIdInfo_t *);
+nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t, nvmlGpuInstanceInfo_t *);
+nvmlReturn_t nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t, nvmlVgpuHeterogeneousMode_t *);
+nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t, nvmlVgpuSchedulerLogInfo_t *);
+nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerLog_v2(nvmlGpuInstance_t, nvmlVgpuSchedulerLogInfo_v2_t *);
+nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t, nvmlVgpuSchedulerStateInfo_t *);
+nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerState_v2(nvmlGpuInstance_t, nvmlVgpuSchedulerStateInfo_v2_t *);
+nvmlReturn_t nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t,
+    nvmlVgpuCreatablePlacementInfo_t *);
+nvmlReturn_t nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t, const nvmlVgpuHeterogeneousMode_t *);
+nvmlReturn_t nvmlGpuInstanceSetVgpuSchedulerState(nvmlGpuInstance_t, nvmlVgpuSchedulerState_t *);
+nvmlReturn_t nvmlGpuInstanceSetVgpuSchedulerState_v2(nvmlGpuInstance_t, nvmlVgpuSchedulerState_v2_t *);
+nvmlReturn_t nvmlInit(void);
+nvmlReturn_t nvmlInitWithFlags(unsigned int);
+nvmlReturn_t nvmlInit_v2(void);
+/* No public prototype: an out pointer to a table of functions, and a 16-byte identifier. */
+nvmlReturn_t nvmlInternalGetExportTable(const void **, const void *);
+nvmlReturn_t nvmlSetVgpuVersion(nvmlVgpuVersion_t *);
+nvmlReturn_t nvmlShutdown(void);
+nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *);
+nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *);
+nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *);
+nvmlReturn_t nvmlSystemGetCPER_v1(nvmlGetCPER_v1_t *);
+nvmlReturn_t nvmlSystemGetConfComputeCapabilities(nvmlConfComputeSystemCaps_t *);
+nvmlReturn_t nvmlSystemGetConfComputeGpusReadyState(unsigned int *);
+nvmlReturn_t nvmlSystemGetConfComputeKeyRotationThresholdInfo(nvmlConfComputeGetKeyRotationThresholdInfo_t *);
+nvmlReturn_t nvmlSystemGetConfComputeSettings(nvmlSystemConfComputeSettings_t *);
+nvmlReturn_t nvmlSystemGetConfComputeSettings_v2(nvmlSystemConfComputeSettings_v2_t *);
+nvmlReturn_t nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_t *);
+nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *);
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *);
+nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_t *, unsigned int);
+nvmlReturn_t nvmlSystemGetDriverVersion(char *, unsigned int);
+nvmlReturn_t nvmlSystemGetHicVersion(unsigned int *, nvmlHwbcEntry_t *);
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *, unsigned int);
+nvmlReturn_t nvmlSystemGetNvlinkBwMode(unsigned int *);
+nvmlReturn_t nvmlSystemGetProcessName(unsigned int, char *, unsigned int);
+nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int, unsigned int *, nvmlDevice_t *);
+nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *);
+nvmlReturn_t nvmlSystemSetConfComputeGpusReadyState(unsigned int);
+nvmlReturn_t nvmlSystemSetConfComputeKeyRotationThresholdInfo(nvmlConfComputeSetKeyRotationThresholdInfo_t *);
+nvmlReturn_t nvmlSystemSetNvlinkBwMode(unsigned int);
+nvmlReturn_t nvmlUnitGetCount(unsigned int *);
+nvmlReturn_t nvmlUnitGetDevices(nvmlUnit_t, unsigned int *, nvmlDevice_t *);
+nvmlReturn_t nvmlUnitGetFanSpeedInfo(nvmlUnit_t, nvmlUnitFanSpeeds_t *);
+nvmlReturn_t nvmlUnitGetHandleByIndex(unsigned int, nvmlUnit_t *);
+nvmlReturn_t nvmlUnitGetLedState(nvmlUnit_t, nvmlLedState_t *);
+nvmlReturn_t nvmlUnitGetPsuInfo(nvmlUnit_t, nvmlPSUInfo_t *);
+nvmlReturn_t nvmlUnitGetTemperature(nvmlUnit_t, unsigned int, unsigned int *);
+nvmlReturn_t nvmlUnitGetUnitInfo(nvmlUnit_t, nvmlUnitInfo_t *);
+nvmlReturn_t nvmlUnitSetLedState(nvmlUnit_t, nvmlLedColor_t);
+nvmlReturn_t nvmlVgpuInstanceClearAccountingPids(nvmlVgpuInstance_t);
+nvmlReturn_t nvmlVgpuInstanceGetAccountingMode(nvmlVgpuInstance_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlVgpuInstanceGetAccountingPids(nvmlVgpuInstance_t, unsigned int *, unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t, unsigned int, nvmlAccountingStats_t *);
+nvmlReturn_t nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t, nvmlEnableState_t *);
+nvmlReturn_t nvmlVgpuInstanceGetEncoderCapacity(nvmlVgpuInstance_t, unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t, unsigned int *,
+    nvmlEncoderSessionInfo_t *);
+nvmlReturn_t nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t, unsigned int *, unsigned int *,
+    unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t, unsigned int *, nvmlFBCSessionInfo_t *);
+nvmlReturn_t nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t, nvmlFBCStats_t *);
+nvmlReturn_t nvmlVgpuInstanceGetFbUsage(nvmlVgpuInstance_t, unsigned long long *);
+nvmlReturn_t nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t, unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t, unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t, char *, unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t, nvmlVgpuLicenseInfo_t *);
+nvmlReturn_t nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t, nvmlVgpuLicenseInfo_t *);
+nvmlReturn_t nvmlVgpuInstanceGetLicenseStatus(nvmlVgpuInstance_t, unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetMdevUUID(nvmlVgpuInstance_t, char *, unsigned int);
+nvmlReturn_t nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t, nvmlVgpuMetadata_t *, unsigned int *);
+nvmlReturn_t nvmlVgpuInstanceGetPlacementId(nvmlVgpuInstance_t, nvmlVgpuPlacementId_t *);
+nvmlReturn_t nvmlVgpuInstanceGetRuntimeStateSize(nvmlVgpuInstance_t, nvmlVgpuRuntimeState_t *);
+nvmlReturn_t nvmlVgpuInstanceGetType(nvmlVgpuInstance_t, nvmlVgpuTypeId_t *);
+nvmlReturn_t nvmlVgpuInstanceGetUUID(nvmlVgpuInstance_t, char *, unsigned int);
+nvmlReturn_t nvmlVgpuInstanceGetVmDriverVersion(nvmlVgpuInstance_t, char *, unsigned int);
+nvmlReturn_t nvmlVgpuInstanceGetVmID(nvmlVgpuInstance_t, char *, unsigned int, nvmlVgpuVmIdType_t *);
+nvmlReturn_t nvmlVgpuInstanceSetEncoderCapacity(nvmlVgpuInstance_t, unsigned int);
+nvmlReturn_t nvmlVgpuTypeGetBAR1Info(nvmlVgpuTypeId_t, nvmlVgpuTypeBar1Info_t *);
+nvmlReturn_t nvmlVgpuTypeGetCapabilities(nvmlVgpuTypeId_t, nvmlVgpuCapability_t, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t, char *, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetDeviceID(nvmlVgpuTypeId_t, unsigned long long *, unsigned long long *);
+nvmlReturn_t nvmlVgpuTypeGetFbReservation(nvmlVgpuTypeId_t, unsigned long long *);
+nvmlReturn_t nvmlVgpuTypeGetFrameRateLimit(nvmlVgpuTypeId_t, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetFramebufferSize(nvmlVgpuTypeId_t, unsigned long long *);
+nvmlReturn_t nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetGspHeapSize(nvmlVgpuTypeId_t, unsigned long long *);
+nvmlReturn_t nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t, char *, unsigned int);
+nvmlReturn_t nvmlVgpuTypeGetMaxInstances(nvmlDevice_t, nvmlVgpuTypeId_t, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetMaxInstancesPerGpuInstance(nvmlVgpuTypeMaxInstance_t *);
+nvmlReturn_t nvmlVgpuTypeGetMaxInstancesPerVm(nvmlVgpuTypeId_t, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetName(nvmlVgpuTypeId_t, char *, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetNumDisplayHeads(nvmlVgpuTypeId_t, unsigned int *);
+nvmlReturn_t nvmlVgpuTypeGetResolution(nvmlVgpuTypeId_t, unsigned int, unsigned int *, unsigned int *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
