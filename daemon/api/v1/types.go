@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// Sources of a request.
+const (
+	SourceEnv        = "env"
+	SourceAnnotation = "annotation"
+	SourceDefault    = "default"
+)
+
+// States of enforcement.
+const (
+	StateEnforced = "enforced"
+	StateDegraded = "degraded"
+	StateOff      = "off"
+)
+
+// Phases of a container's life as the daemon sees it.
+const (
+	PhasePending = "pending" // claimed, no process of the container yet
+	PhaseRunning = "running"
+)
+
+// Request holds the four words of a request exactly as the user wrote them.
+// An empty word was not given.
+type Request struct {
+	Memory     string `json:"memory,omitempty"`
+	Compute    string `json:"compute,omitempty"`
+	ComputeMax string `json:"compute_max,omitempty"`
+	// GPU is "auto" (or empty), an index, a UUID, or several of those joined by
+	// commas. The limits then hold on each of them.
+	GPU string `json:"gpu,omitempty"`
+}
+
+// ClaimRequest asks for a place for a container that is about to be created.
+type ClaimRequest struct {
+	// ID is the container's id.
+	ID string `json:"id"`
+	// Bundle is the absolute path of the OCI bundle.
+	Bundle string `json:"bundle"`
+	// RuntimeRoot is the directory in which the low-level runtime keeps
+	// <id>/state.json.
+	RuntimeRoot string `json:"runtime_root"`
+	// PID is the caller's own process, which becomes the low-level runtime. While
+	// it lives the claim is pending.
+	PID int `json:"pid"`
+	// MountLabel is the SELinux label of the container's mounts; often empty.
+	MountLabel string  `json:"mount_label,omitempty"`
+	Request    Request `json:"request"`
+	// Source is SourceEnv, SourceAnnotation or SourceDefault.
+	Source string `json:"source"`
+}
+
+// GrantedGPU is a GPU of a claim.
+type GrantedGPU struct {
+	Index int    `json:"index"`
+	UUID  string `json:"uuid"`
+	Name  string `json:"name"`
+	// CDIDevice is the name to look for in the node's CDI spec: the UUID. A spec
+	// that names devices by index only has Index.
+	CDIDevice string `json:"cdi_device"`
+	// MemoryBytes is the limit on this GPU.
+	MemoryBytes uint64 `json:"memory_bytes"`
+}
+
+// Claim is a granted claim. The directory is complete when it is answered.
+type Claim struct {
+	APIVersion string `json:"apiVersion"`
+	ID         string `json:"id"`
+	// Directory is the host path to bind at /run/gpushare.
+	Directory string       `json:"directory"`
+	GPUs      []GrantedGPU `json:"gpus"`
+	// MemoryBytes is the limit on the first GPU.
+	MemoryBytes     uint64 `json:"memory_bytes"`
+	ComputeMilli    uint32 `json:"compute_milli"`
+	ComputeMaxMilli uint32 `json:"compute_max_milli"`
+	DriverVersion   string `json:"driver_version,omitempty"`
+}
+
+// ContainerGPU is what a container may use and uses on one GPU.
+type ContainerGPU struct {
+	Index int    `json:"index"`
+	UUID  string `json:"uuid"`
+	Name  string `json:"name"`
+
+	MemoryLimitBytes uint64 `json:"memory_limit_bytes"`
+	// MemoryUsedBytes is the larger of the two figures below.
+	MemoryUsedBytes uint64 `json:"memory_used_bytes"`
+	// MemoryLedgerBytes is the container's own account.
+	MemoryLedgerBytes uint64 `json:"memory_ledger_bytes"`
+	// MemoryDriverBytes is the driver's figure; absent where the driver has none.
+	MemoryDriverBytes *uint64 `json:"memory_driver_bytes,omitempty"`
+	MemoryPeakBytes   uint64  `json:"memory_peak_bytes"`
+
+	ComputeMilli    uint32 `json:"compute_milli"`
+	ComputeMaxMilli uint32 `json:"compute_max_milli"`
+	// ComputeUsedMilli is the share charged over the last seconds.
+	ComputeUsedMilli uint32 `json:"compute_used_milli"`
+	// ThrottledMilli is the part of the last seconds in which at least that much
+	// thread time was spent waiting for the share, capped at 1000.
+	ThrottledMilli uint32 `json:"throttled_milli"`
+
+	ChargedNs   uint64 `json:"charged_ns_total"`
+	ThrottledNs uint64 `json:"throttled_ns_total"`
+	Throttles   uint64 `json:"throttles_total"`
+	Launches    uint64 `json:"launches_total"`
+	Denied      uint64 `json:"denied_total"`
+	DeniedBytes uint64 `json:"denied_bytes_total"`
+	Unpriced    uint64 `json:"unpriced_total"`
+}
+
+// Container is a container that holds a claim.
+type Container struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	ID         string `json:"id"`
+	// Name is the engine's name for it, empty while unknown.
+	Name   string `json:"name,omitempty"`
+	Engine string `json:"engine,omitempty"`
+	Phase  string `json:"phase"`
+	// State is StateEnforced, StateDegraded or StateOff; Reason says why it is
+	// not the first.
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+	// PID is the container's first process, 0 while pending.
+	PID       int            `json:"pid,omitempty"`
+	Processes int            `json:"processes"` // live processes with a ledger slot
+	Source    string         `json:"source,omitempty"`
+	Request   Request        `json:"request"`
+	Created   time.Time      `json:"created"`
+	GPUs      []ContainerGPU `json:"gpus"`
+}
+
+// ContainerList is the answer of GET /v1/containers.
+type ContainerList struct {
+	APIVersion string `json:"apiVersion"`
+	// Simulated is true if any GPU of the node is.
+	Simulated  bool        `json:"simulated"`
+	Containers []Container `json:"containers"`
+}
+
+// ResizeRequest changes the limits of a container; an empty word leaves that
+// limit alone.
+type ResizeRequest struct {
+	Memory     string `json:"memory,omitempty"`
+	Compute    string `json:"compute,omitempty"`
+	ComputeMax string `json:"compute_max,omitempty"`
+	// Soft allows a memory limit below what is in use: nothing is taken away, new
+	// allocations are refused until the use has fallen below it.
+	Soft bool `json:"soft,omitempty"`
+	// CommandLine reads quantities as a command line means them (8g is 8 GiB).
+	CommandLine bool `json:"command_line,omitempty"`
+}
+
+// Limits are the limits of a container on one GPU.
+type Limits struct {
+	GPUIndex        int    `json:"gpu_index"`
+	MemoryBytes     uint64 `json:"memory_bytes"`
+	ComputeMilli    uint32 `json:"compute_milli"`
+	ComputeMaxMilli uint32 `json:"compute_max_milli"`
+}
+
+// Resize is the answer to a ResizeRequest: the limits before and after, one
+// entry for each GPU.
+type Resize struct {
+	APIVersion string   `json:"apiVersion"`
+	ID         string   `json:"id"`
+	Name       string   `json:"name,omitempty"`
+	Old        []Limits `json:"old"`
+	New        []Limits `json:"new"`
+}
+
+// GPU is a GPU of the node.
+type GPU struct {
+	Index     int    `json:"index"`
+	UUID      string `json:"uuid"`
+	Name      string `json:"name"`
+	Simulated bool   `json:"simulated"`
+
+	MemoryTotalBytes uint64 `json:"memory_total_bytes"`
+	// MemoryUsableBytes is what limits may add up to.
+	MemoryUsableBytes uint64 `json:"memory_usable_bytes"`
+	// MemoryPromisedBytes is the sum of the limits given out.
+	MemoryPromisedBytes uint64 `json:"memory_promised_bytes"`
+	// MemoryUsedBytes is the driver's figure; absent where it has none.
+	MemoryUsedBytes *uint64 `json:"memory_used_bytes,omitempty"`
+	// ComputePromisedMilli is the sum of the guarantees given out.
+	ComputePromisedMilli uint32 `json:"compute_promised_milli"`
+	Containers           int    `json:"containers"`
+	// ContextBytes is what one context costs; ContextMeasured is false if it is
+	// the documented default.
+	ContextBytes    uint64 `json:"context_bytes"`
+	ContextMeasured bool   `json:"context_measured"`
+	// Reason says why the GPU cannot be used; empty if it can.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Daemon is the answer of GET /v1/daemon.
+type Daemon struct {
+	APIVersion    string    `json:"apiVersion"`
+	Version       string    `json:"version"`
+	PID           int       `json:"pid"`
+	Started       time.Time `json:"started"`
+	Socket        string    `json:"socket"`
+	RunDir        string    `json:"run_dir"`
+	DriverVersion string    `json:"driver_version,omitempty"`
+	Simulated     bool      `json:"simulated"`
+	GPUs          []GPU     `json:"gpus"`
+	Containers    int       `json:"containers"`
+	// Reason says why no GPU is usable; empty if one is.
+	Reason   string   `json:"reason,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
