@@ -27,13 +27,17 @@ func newError(text string, at, n int, reason, format string, args ...any) *Error
 	if len(text) > shown {
 		text = text[:shown] + "…"
 	}
-	if len(suggestion) > 2*shown {
+	if len(suggestion) > 2*shown || strings.ContainsFunc(suggestion, unprintable) {
 		suggestion = "a plain number with a unit"
 	}
 	at = min(at, len(text))
 	n = min(n, len(text)-at)
 	return &Error{Text: text, At: at, Len: n, Reason: reason, Suggestion: suggestion}
 }
+
+// unprintable reports what may not reach a terminal or a log line: suggestions
+// repeat parts of a text that a tenant wrote.
+func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
 // Error says on one line what was written, what is wrong and what to write.
 func (e *Error) Error() string {
@@ -48,7 +52,7 @@ func (e *Error) Error() string {
 // Control characters are shown as blanks.
 func (e *Error) Caret() string {
 	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unprintable(r) {
 			return ' '
 		}
 		return r
