@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: The gpushare authors
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GO     ?= go
+CC     ?= gcc
+Q      := $(if $(V),,@)
+BIN    := build/bin
+PREFIX ?= /usr/local
+GOFLAGS_BUILD := -trimpath -ldflags='-s -w'
+
+GO_FIRST := 1.26
+# The linter is pinned here; Go fetches and checks it like any module.
+TOOLS := tests/tools/go.mod
+
+.PHONY: help
+help: ## Show this text
+	@echo 'gpushare: share one NVIDIA GPU between containers. Targets:'
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo 'V=1 shows each command.'
+
+# ---- what must be there -------------------------------------------------------
+
+.PHONY: need-go need-cc need-python
+need-go:
+	@have=$$({ $(GO) version 2>/dev/null || :; } | sed -n 's/^go version go\([0-9]*\.[0-9]*\).*/\1/p'); \
+	if [ "$$(printf '%s\n' $(GO_FIRST) "$${have:-0}" | sort -V | head -n 1)" != $(GO_FIRST) ]; then \
+		echo "gpushare needs Go $(GO_FIRST) or newer to build; $$([ -n "$$have" ] && echo "this is Go $$have" || echo "there is no \"$(GO)\" here")." >&2; \
+		echo "Get it from https://go.dev/dl/ (Debian 12's own is 1.19): unpack it as /usr/local/go," >&2; \
+		echo "then: export PATH=/usr/local/go/bin:\$$PATH" >&2; \
+		exit 1; \
+	fi
+
+need-cc:
+	@command -v $(CC) >/dev/null || { \
+		echo "gpushare needs a C compiler for its daemon, the simulator and the tests: apt-get install gcc libc6-dev" >&2; exit 1; }
+
+need-python:
+	@tests/setup/host.sh python
+
+# ---- build --------------------------------------------------------------------
+
+.PHONY: build
+build: go-binaries intercept simgpu clients ## Build everything into build/
+
+.PHONY: go-binaries
+go-binaries: need-go need-cc
+	$(Q)mkdir -p $(BIN)
+	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare-runtime ./hook/cmd/gpushare-runtime
+	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare ./daemon/cmd/gpushare
+	$(Q)CGO_ENABLED=1 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushared ./daemon/cmd/gpushared
+
+.PHONY: intercept
+intercept: need-go need-cc need-python
+	$(Q)$(MAKE) -C cuda-intercept
+
+.PHONY: simgpu
+simgpu: need-go need-cc
+	$(Q)$(MAKE) -C simgpu
+
+.PHONY: clients
+clients: need-cc
+	$(Q)$(MAKE) -C tests/clients/c
+
+.PHONY: generate
+generate: need-go ## Write generated code anew
+	$(Q)$(GO) generate ./...
+
+# ---- try it -------------------------------------------------------------------
+
+.PHONY: demo demo-down
+demo: host-setup build ## Show it: three tenants on a SIMULATED GPU (KEEP=1 leaves the node up)
+	$(Q)$(GO) build -o build/tests/demo.bin ./tests/demo
+	$(Q)build/tests/demo.bin $(if $(KEEP),--keep)
+
+demo-down: need-go ## End the node that `make demo KEEP=1` left
+	$(Q)$(GO) build -o build/tests/demo.bin ./tests/demo
+	$(Q)build/tests/demo.bin --down
+
+.PHONY: host-setup
+host-setup:
+	@tests/setup/host.sh engine images python
+
+# ---- tests --------------------------------------------------------------------
+
+.PHONY: check
+check: build ## Vet, lint basics, unit, golden and C tests, short fuzz (5 minutes)
+	$(Q)$(GO) run ./tests/suite check
+
+.PHONY: test
+test: host-setup build ## Everything, containers included (40 minutes, root)
+	$(Q)$(GO) run ./tests/suite test
+
+.PHONY: test-e2e
+test-e2e: host-setup build ## Only the tests with containers
+	$(Q)$(GO) run ./tests/suite e2e
+
+.PHONY: test-clients
+test-clients: host-setup build ## Only the Python clients in a container
+	$(Q)$(GO) run ./tests/suite clients
+
+.PHONY: test-real-driver
+test-real-driver: build ## The interceptor over NVIDIA's own libraries, without a GPU
+	$(Q)$(GO) run ./tests/suite real-driver
+
+.PHONY: bench
+bench: host-setup build ## Cost of being between a program and its (SIMULATED) GPU
+	$(Q)$(GO) run ./tests/bench
+
+.PHONY: lint
+lint: need-go ## golangci-lint, with the dependency rules
+	$(Q)$(GO) run ./tests/suite lint
+
+# ---- install ------------------------------------------------------------------
+
+.PHONY: install
+install: build ## Copy binaries and libraries below PREFIX (/usr/local); edits no configuration
+	$(Q)packaging/install/install.sh "$(DESTDIR)$(PREFIX)"
+
+.PHONY: clean
+clean: ## Remove build/ (downloads stay in .cache/)
+	$(Q)rm -rf build
