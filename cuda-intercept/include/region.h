@@ -22,6 +22,7 @@
 #define GS_CHARGE_GRANULE 0x200ULL
 #define GS_SWEEP_INTERVAL 0x5f5e100ULL
 #define GS_SWEEP_MAX 0x40ULL
+#define GS_REAP_GRACE 0xbebc200ULL
 #define GS_HOLD_MAX 0xee6b280ULL
 #define GS_BURST_NS 0x1312d00ULL
 #define GS_DEBT_MAX 0x2540be400ULL
@@ -135,12 +136,14 @@ struct gs_slot {
 	uint32_t pid;
 	uint32_t library;
 	uint32_t contexts;
-	uint8_t pad0[48];
+	uint64_t died_ns;
+	uint8_t pad0[40];
 };
 _Static_assert(offsetof(struct gs_slot, state) == 0, "layout");
 _Static_assert(offsetof(struct gs_slot, pid) == 4, "layout");
 _Static_assert(offsetof(struct gs_slot, library) == 8, "layout");
 _Static_assert(offsetof(struct gs_slot, contexts) == 12, "layout");
+_Static_assert(offsetof(struct gs_slot, died_ns) == 16, "layout");
 _Static_assert(sizeof(struct gs_slot) == 64, "layout");
 
 struct gs_doorbell {

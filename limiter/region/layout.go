@@ -61,6 +61,11 @@ const (
 	SweepInterval = 100_000_000
 	// SweepMax is the most slots that one such sweep tests.
 	SweepMax = 64
+	// ReapGrace is the least time in nanoseconds between finding a slot's lock
+	// gone and counting its bytes as free. The lock and the driver's own
+	// descriptors are closed one after the other, in an order that no one
+	// promises, and a driver frees a dead process's memory in its own time.
+	ReapGrace = 200_000_000
 	// HoldMax is how long a process obeys one value of a hold word, in
 	// nanoseconds: a daemon that died while holding cannot stop a tenant.
 	HoldMax = 250_000_000
@@ -172,7 +177,11 @@ type Slot struct {
 	// Library is the layout version that the process was built with.
 	Library  uint32
 	Contexts uint32 // contexts charged
-	_        [48]byte
+	// DiedNs is the CLOCK_MONOTONIC time at which somebody found this slot's
+	// lock gone while it still held bytes, in nanoseconds; 0 otherwise. It is
+	// written only under the slot's lock.
+	DiedNs uint64
+	_      [40]byte
 }
 
 // Doorbell is a datagram from a process to the daemon on control.sock.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -71,7 +72,8 @@ func (l *Ledger) Close() error { return l.f.Close() }
 // Read sums the ledger. It returns ErrLayout if the tenant has damaged it.
 func (l *Ledger) Read() (Usage, error) { return l.read(false) }
 
-// Sweep is Read that also gives the slots of dead processes back.
+// Sweep is Read that also gives the slots of dead processes back, ReapGrace
+// after the first sweep, by whomever, that found them dead.
 func (l *Ledger) Sweep() (Usage, error) { return l.read(true) }
 
 func (l *Ledger) read(reclaim bool) (Usage, error) {
@@ -110,7 +112,7 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 		}
 		if !held {
 			if reclaim {
-				l.reclaim(s)
+				l.reclaim(s, anyBytes(columns, s))
 			}
 			continue
 		}
@@ -144,19 +146,44 @@ func (l *Ledger) held(slot int) (bool, error) {
 }
 
 // reclaim clears the slot of a dead process under its lock, so that a process
-// that takes the slot at this moment keeps what it writes.
-func (l *Ledger) reclaim(slot int) {
+// that takes the slot at this moment keeps what it writes. One that holds bytes
+// is only marked at first: the driver may not have freed its memory yet.
+func (l *Ledger) reclaim(slot int, holds bool) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Start: LockBase + int64(slot), Len: 1}
 	if unix.FcntlFlock(l.f.Fd(), unix.F_OFD_SETLK, &lk) != nil {
 		return // taken again meanwhile
 	}
-	zero := make([]byte, SlotSize)
-	for g := range l.gpus {
-		_, _ = l.f.WriteAt(zero[:8], UsedOffset(g, slot))
+	if !holds || l.mourned(slot) {
+		zero := make([]byte, SlotSize)
+		for g := range l.gpus {
+			_, _ = l.f.WriteAt(zero[:8], UsedOffset(g, slot))
+		}
+		_, _ = l.f.WriteAt(zero, LedgerHeaderSize+int64(slot)*SlotSize)
 	}
-	_, _ = l.f.WriteAt(zero, LedgerHeaderSize+int64(slot)*SlotSize)
 	lk.Type = unix.F_UNLCK
 	_ = unix.FcntlFlock(l.f.Fd(), unix.F_OFD_SETLK, &lk)
+}
+
+// mourned reports whether the slot has been marked dead for ReapGrace, and marks
+// it if it is not marked. The caller holds the slot's lock.
+func (l *Ledger) mourned(slot int) bool {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return false
+	}
+	now := uint64(ts.Nano())
+	off := LedgerHeaderSize + int64(slot)*SlotSize + int64(unsafe.Offsetof(Slot{}.DiedNs))
+	mark := make([]byte, 8)
+	if _, err := l.f.ReadAt(mark, off); err != nil {
+		return false
+	}
+	// A mark from the future is the tenant's doing; start again.
+	if died := binary.NativeEndian.Uint64(mark); died != 0 && died <= now {
+		return now-died >= ReapGrace
+	}
+	binary.NativeEndian.PutUint64(mark, now)
+	_, _ = l.f.WriteAt(mark, off)
+	return false
 }
 
 func anyBytes(columns [][]byte, slot int) bool {

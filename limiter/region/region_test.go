@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -159,6 +160,13 @@ func TestLedgerCountsLivingHolders(t *testing.T) {
 	unix.Close(dup)
 	u, err = l.Sweep()
 	expect("first gone", u, err, 1, 20, 2)
+	word := make([]byte, 8)
+	if _, err := b.ReadAt(word, UsedOffset(0, 0)); err != nil || binary.NativeEndian.Uint64(word) != 10 {
+		t.Errorf("bytes cleared within the grace: %v, %v", word, err)
+	}
+	time.Sleep(ReapGrace + 10*time.Millisecond)
+	u, err = l.Sweep()
+	expect("first gone for long", u, err, 1, 20, 2)
 	c := take(t, path, 0)
 	defer c.Close()
 	u, err = l.Read()

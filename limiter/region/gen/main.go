@@ -50,6 +50,7 @@ func Header() []byte {
 		{"CHARGE_GRANULE", region.ChargeGranule},
 		{"SWEEP_INTERVAL", region.SweepInterval},
 		{"SWEEP_MAX", region.SweepMax},
+		{"REAP_GRACE", region.ReapGrace},
 		{"HOLD_MAX", region.HoldMax},
 		{"BURST_NS", region.BurstNs},
 		{"DEBT_MAX", region.DebtMax},
