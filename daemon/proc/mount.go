@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNoDevice is what reading a file of a removed control group gives.
+var errNoDevice error = unix.ENODEV
+
+// mount is a line of mountinfo.
+type mount struct {
+	device       string // major:minor
+	root, point  string
+	kind, source string
+	options      string // of the file system, not of the mount
+}
+
+// parseMount reads a line of /proc/PID/mountinfo.
+func parseMount(line string) (mount, bool) {
+	head, tail, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
+	h, t := strings.Fields(head), strings.Fields(tail)
+	if !ok || len(h) < 6 || len(t) < 3 {
+		return mount{}, false
+	}
+	return mount{
+		device: h[2],
+		root:   unescape(h[3]), point: unescape(h[4]),
+		kind: t[0], source: t[1], options: t[2],
+	}, true
+}
+
+// unescape undoes mountinfo's octal escapes (\040 is a blank).
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(v))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// Device is the number of the file system that holds path, as mountinfo writes
+// it.
+func Device(path string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return "", fmt.Errorf("look up the file system of %s: %w", path, err)
+	}
+	return fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)), nil
+}
+
+// Mounted returns the processes that have the file system of that device number
+// mounted anywhere but at one of the paths besides: the processes of the
+// container whose directory it is. It reads every process's mount table, so it is
+// for the rare moment in which nothing else tells.
+func Mounted(device string, besides ...string) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	seen := make(map[string]bool) // mount namespace → has it
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		ns, err := os.Readlink("/proc/" + e.Name() + "/ns/mnt")
+		if err != nil {
+			continue // ended, or a kernel thread
+		}
+		has, known := seen[ns]
+		if !known {
+			raw, err := os.ReadFile("/proc/" + e.Name() + "/mountinfo")
+			if err != nil {
+				continue
+			}
+			has = hasMount(string(raw), device, besides)
+			seen[ns] = has
+		}
+		if has {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+func hasMount(mountinfo, device string, besides []string) bool {
+	for line := range strings.Lines(mountinfo) {
+		if !strings.Contains(line, " "+device+" ") {
+			continue
+		}
+		m, ok := parseMount(line)
+		if !ok || m.device != device {
+			continue
+		}
+		elsewhere := true
+		for _, b := range besides {
+			elsewhere = elsewhere && m.point != b
+		}
+		if elsewhere {
+			return true
+		}
+	}
+	return false
+}
+
+// MountDevices returns the device number of every mount point of this process.
+// Where several are mounted over each other the last one counts.
+func MountDevices() (map[string]string, error) {
+	raw, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("list mounts: %w", err)
+	}
+	out := make(map[string]string)
+	for line := range strings.Lines(string(raw)) {
+		if m, ok := parseMount(line); ok {
+			out[m.point] = m.device
+		}
+	}
+	return out, nil
+}

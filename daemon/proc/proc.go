@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proc says which processes live and which container they belong to, by
+// what the kernel says: start times, pidfds, control groups and mounts. A bare
+// PID is never trusted, since it can be taken again.
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrGone is returned for a process that has ended or has been replaced by
+// another of the same PID.
+var ErrGone = errors.New("process has ended")
+
+// ID names one process for as long as the machine is up.
+type ID struct {
+	PID int `json:"pid"`
+	// Start is the start time in clock ticks since boot, /proc/PID/stat field 22.
+	Start uint64 `json:"start"`
+}
+
+// IsZero reports whether id names no process.
+func (id ID) IsZero() bool { return id.PID == 0 }
+
+// Lookup returns the ID of the process that has that PID now, or ErrGone.
+func Lookup(pid int) (ID, error) {
+	start, state, err := stat(pid)
+	if err != nil {
+		return ID{}, err
+	}
+	if state == 'Z' || state == 'X' {
+		return ID{}, fmt.Errorf("look up process %d: %w", pid, ErrGone)
+	}
+	return ID{PID: pid, Start: start}, nil
+}
+
+// Alive reports whether the process still runs. A zombie does not.
+func (id ID) Alive() bool {
+	if id.IsZero() {
+		return false
+	}
+	now, err := Lookup(id.PID)
+	return err == nil && now.Start == id.Start
+}
+
+// stat reads the start time and the state letter of a process.
+func stat(pid int) (start uint64, state byte, err error) {
+	if pid <= 0 {
+		return 0, 0, fmt.Errorf("look up process %d: %w", pid, ErrGone)
+	}
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			err = ErrGone
+		}
+		return 0, 0, fmt.Errorf("look up process %d: %w", pid, err)
+	}
+	return parseStat(raw)
+}
+
+// parseStat reads a line of /proc/PID/stat. The command name is the tenant's
+// and may hold blanks and brackets: what counts is after the last one.
+func parseStat(raw []byte) (start uint64, state byte, err error) {
+	_, tail, ok := bytesCutLast(raw, ')')
+	fields := strings.Fields(string(tail))
+	if !ok || len(fields) < 20 || len(fields[0]) != 1 {
+		return 0, 0, errors.New("read process state: malformed line")
+	}
+	start, err = strconv.ParseUint(fields[19], 10, 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read process state: %w", err)
+	}
+	return start, fields[0][0], nil
+}
+
+func bytesCutLast(b []byte, sep byte) (before, after []byte, ok bool) {
+	i := bytes.LastIndexByte(b, sep)
+	if i < 0 {
+		return nil, nil, false
+	}
+	return b[:i], b[i+1:], true
+}
+
+// Handle waits for the end of one process without polling and without holding
+// an OS thread.
+type Handle struct{ f *os.File }
+
+// Open returns a handle on the process, or ErrGone.
+func Open(id ID) (*Handle, error) {
+	fd, err := unix.PidfdOpen(id.PID, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		if errors.Is(err, unix.ESRCH) {
+			err = ErrGone
+		}
+		return nil, fmt.Errorf("open process %d: %w", id.PID, err)
+	}
+	f := os.NewFile(uintptr(fd), "pidfd")
+	// Checked after the descriptor is open: from here on it cannot be another's.
+	if !id.Alive() {
+		f.Close()
+		return nil, fmt.Errorf("open process %d: %w", id.PID, ErrGone)
+	}
+	return &Handle{f: f}, nil
+}
+
+// Wait returns nil when the process has ended, or ctx's error.
+func (h *Handle) Wait(ctx context.Context) error {
+	raw, err := h.f.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("wait for process: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { h.f.Close() })
+	defer stop()
+	err = raw.Read(func(fd uintptr) bool { return readable(fd) })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("wait for process: %w", err)
+	}
+	return nil
+}
+
+// Close releases the handle.
+func (h *Handle) Close() { h.f.Close() }
+
+func readable(fd uintptr) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(p, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return err != nil || n > 0
+		}
+	}
+}
+
+// BootID is the kernel's name for this boot.
+func BootID() (string, error) {
+	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
