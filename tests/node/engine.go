@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Runtime is the name under which the private dockerd knows our wrapper.
+const Runtime = "gpushare"
+
+func (n *Node) dockerSocket() string { return filepath.Join(n.Dir, "docker.sock") }
+
+// cgroupParent keeps the node's containers under one cgroup that Close removes.
+func (n *Node) cgroupParent() string { return "/" + filepath.Base(n.Dir) }
+
+// startEngine starts containerd and dockerd with sockets and data of their own. A
+// dockerd without a --containerd would join the machine's.
+func (n *Node) startEngine(ctx context.Context) error {
+	env := []string{}
+	if n.opts.EnginePath != "" {
+		env = append(env, "PATH="+n.opts.EnginePath+":"+os.Getenv("PATH"))
+	}
+	socket := filepath.Join(n.Dir, "containerd.sock")
+	conf := filepath.Join(n.Dir, "containerd.toml")
+	text := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\n"+
+		"disabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.internal.v1.opt\"]\n[grpc]\n  address = %q\n",
+		filepath.Join(n.Dir, "containerd"), filepath.Join(n.Dir, "containerd-state"), socket)
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("start engine: %w", err)
+	}
+	containerd, err := n.start("containerd", env, "containerd", "--config", conf)
+	if err != nil {
+		return err
+	}
+	n.add(containerd)
+	if err := containerd.ready(ctx, func() error { _, err := os.Stat(socket); return err }); err != nil {
+		return err
+	}
+	daemon, err := json.MarshalIndent(map[string]any{
+		"bridge": "none", "iptables": false, "ip6tables": false,
+		"cgroup-parent": n.cgroupParent(),
+		"runtimes":      map[string]any{Runtime: map[string]string{"path": n.Bin("gpushare-runtime")}},
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("start engine: %w", err)
+	}
+	file := filepath.Join(n.Dir, "daemon.json")
+	if err := os.WriteFile(file, daemon, 0o644); err != nil {
+		return fmt.Errorf("start engine: %w", err)
+	}
+	dockerd, err := n.start("dockerd", env, "dockerd", "--config-file", file, "--containerd", socket,
+		"--data-root", filepath.Join(n.Dir, "docker/data"), "--exec-root", filepath.Join(n.Dir, "docker/exec"),
+		"--pidfile", filepath.Join(n.Dir, "docker.pid"), "--host", "unix://"+n.dockerSocket())
+	if err != nil {
+		return err
+	}
+	n.add(dockerd)
+	return dockerd.ready(ctx, func() error { return n.Docker(ctx, "version").Err })
+}
+
+// DockerEnv points a docker command at the node's dockerd and away from the
+// user's own settings.
+func (n *Node) DockerEnv() []string {
+	return []string{"DOCKER_HOST=unix://" + n.dockerSocket(), "DOCKER_CONFIG=" + filepath.Join(n.Dir, "docker"), "DOCKER_CONTEXT="}
+}
+
+// Docker runs a docker command against the node's dockerd.
+func (n *Node) Docker(ctx context.Context, args ...string) Result {
+	return Run(ctx, n.DockerEnv(), append([]string{"docker"}, args...)...)
+}
+
+// Import makes a Docker image called name of the root file system in dir.
+func (n *Node) Import(ctx context.Context, dir, name string) error {
+	tar := exec.CommandContext(ctx, "tar", "-C", dir, "-c", ".")
+	load := exec.CommandContext(ctx, "docker", "import", "-", name)
+	load.Env = append(os.Environ(), n.DockerEnv()...)
+	pipe, err := tar.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("import image %s: %w", name, err)
+	}
+	load.Stdin = pipe
+	if err := tar.Start(); err != nil {
+		return fmt.Errorf("import image %s: %w", name, err)
+	}
+	out, err := load.CombinedOutput()
+	if err != nil {
+		_ = tar.Process.Kill()
+		_ = tar.Wait()
+		return fmt.Errorf("import image %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	}
+	if err := tar.Wait(); err != nil {
+		return fmt.Errorf("import image %s: tar: %w", name, err)
+	}
+	return nil
+}
+
+// SmallImage makes the small root file system in dir: busybox, the C library and
+// the C clients, out of this machine's files.
+func SmallImage(ctx context.Context, root, dir string) error {
+	return Run(ctx, nil, filepath.Join(root, "tests/setup/image.sh"), "small", dir).Err
+}
