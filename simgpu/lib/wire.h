@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+ * wire.h: what a client library and the simulator's host process say to each
+ * other. The Go side is simgpu/wire; a test compiles this file and compares
+ * every number with it.
+ *
+ * A connection is one SOCK_SEQPACKET socket (calls that may wait) and one
+ * shared memory file made and sealed by the host (submission, which may not).
+ * The host believes nothing that it reads from either.
+ */
+#ifndef SG_WIRE_H
+#define SG_WIRE_H
+
+#include <stdint.h>
+
+#define SG_WIRE_VERSION 1u
+#define SG_WIRE_MAGIC 0x31554753u /* "SGU1" */
+#define SG_MAX_MESSAGE 8192u
+#define SG_MAX_GPUS 16u
+
+/* ---- requests ---------------------------------------------------------- */
+#define SG_OP_HELLO 1u        /* a: kind, b: version; answers with sg_hello and descriptors */
+#define SG_OP_CTX_CREATE 2u   /* gpu; answers a: context */
+#define SG_OP_CTX_DESTROY 3u  /* ctx */
+#define SG_OP_STREAM_CREATE 4u /* ctx, a: stream kind; answers a: slot */
+#define SG_OP_STREAM_DESTROY 5u /* a: slot */
+#define SG_OP_FUNCTION 6u     /* data: name; answers a: function */
+#define SG_OP_ALLOC 7u        /* gpu, a: bytes; answers a: allocation */
+#define SG_OP_FREE 8u         /* a: allocation */
+#define SG_OP_MEM_INFO 9u     /* gpu; answers a: free, b: total, c: used */
+#define SG_OP_GRAPH_DEFINE 10u /* data: sg_graph_part[]; answers a: graph */
+#define SG_OP_GRAPH_APPEND 11u /* a: graph, data: sg_graph_part[] */
+#define SG_OP_GRAPH_FREE 12u  /* a: graph */
+#define SG_OP_HOST_DONE 13u   /* a: slot, b: sequence; no answer */
+#define SG_OP_PROCESSES 14u   /* gpu; answers data: sg_process[] */
+#define SG_OP_UTILIZATION 15u /* gpu; answers a: percent, b: memory percent */
+#define SG_OP_SAMPLES 16u     /* gpu, a: since (us, wall clock); answers data: sg_sample[] */
+
+#define SG_KIND_CUDA 1u
+#define SG_KIND_NVML 2u
+
+#define SG_STREAM_BLOCKING 0u
+#define SG_STREAM_NONBLOCKING 1u
+#define SG_STREAM_LEGACY 2u
+
+/* ---- ring entries ------------------------------------------------------ */
+#define SG_ENTRY_KERNEL 1u /* arg: function */
+#define SG_ENTRY_GRAPH 2u  /* arg: graph */
+#define SG_ENTRY_EVENT 3u  /* arg: event slot, arg64: generation */
+#define SG_ENTRY_WAIT 4u   /* arg: event slot, arg64: generation */
+#define SG_ENTRY_HOST 5u   /* the client runs a function, then says SG_OP_HOST_DONE */
+
+#define SG_RING_ENTRIES 1024u
+#define SG_STREAM_SLOTS 1024u
+#define SG_EVENT_SLOTS 65536u
+#define SG_HOST_SLOTS 1024u
+
+struct sg_request {
+    uint32_t op;
+    uint32_t id;
+    uint32_t gpu;
+    uint32_t ctx;
+    uint64_t a;
+    uint64_t b;
+    uint32_t len; /* bytes that follow */
+    uint32_t reserved;
+};
+
+struct sg_reply {
+    uint32_t op;
+    uint32_t id;
+    int32_t status; /* a CUresult or nvmlReturn_t, by the kind of the connection */
+    uint32_t len;
+    uint64_t a;
+    uint64_t b;
+    uint64_t c;
+};
+
+struct sg_gpu_info {
+    char name[96];
+    char uuid[48]; /* GPU-xxxxxxxx-xxxx-… */
+    char serial[32];
+    uint8_t uuid_bytes[16];
+    uint64_t memory_bytes;
+    uint64_t context_bytes;
+    uint32_t multiprocessors;
+    uint32_t minor;
+    uint32_t pci_domain;
+    uint32_t pci_bus;
+    uint32_t pci_device;
+    uint32_t pci_device_id;
+    uint32_t pci_subsystem_id;
+    uint32_t capability; /* major * 10 + minor */
+};
+
+struct sg_hello {
+    uint32_t gpus;
+    uint32_t cuda_version; /* 12090 */
+    char driver_version[24];
+    struct sg_gpu_info gpu[SG_MAX_GPUS];
+};
+
+struct sg_graph_part {
+    uint32_t function;
+    uint32_t count;
+};
+
+struct sg_process {
+    uint32_t pid;
+    uint32_t reserved;
+    uint64_t used_bytes;
+};
+
+struct sg_sample {
+    uint64_t time_us;
+    uint32_t pid; /* 0: the whole GPU */
+    uint32_t percent;
+};
+
+/* ---- shared memory ----------------------------------------------------- */
+struct sg_entry {
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint32_t stream;
+    uint32_t kind;
+    uint32_t arg;
+    uint32_t reserved;
+    uint64_t arg64;
+};
+
+struct sg_stream_slot {
+    uint64_t done;   /* host: entries of this stream that are complete */
+    uint64_t wanted; /* client: a thread waits until done reaches this */
+};
+
+struct sg_event_slot {
+    uint64_t generation; /* host: newest completed record */
+    uint64_t time_ns;    /* host: when, simulated */
+};
+
+/* Words of different writers lie on lines of their own. */
+struct sg_shared {
+    uint32_t magic;
+    uint32_t version;
+    uint8_t pad0[56];
+    uint64_t head; /* client: entries written */
+    uint8_t pad1[56];
+    uint64_t tail; /* host: entries taken */
+    uint32_t tail_futex;
+    uint8_t pad2[52];
+    uint32_t awake;      /* host: it will look at the ring by itself */
+    uint32_t done_futex; /* host: moves when a wanted position is reached */
+    uint8_t pad3[56];
+    uint32_t space_waiters; /* client: threads that wait for room in the ring */
+    uint8_t pad4[60];
+    uint32_t host_head; /* host: host functions due so far */
+    uint8_t pad5[60];
+    uint64_t host_due[SG_HOST_SLOTS]; /* host: slot << 48 | sequence & 2^48-1 */
+    uint8_t pad6[3712];
+    struct sg_entry ring[SG_RING_ENTRIES];
+    struct sg_stream_slot stream[SG_STREAM_SLOTS];
+    struct sg_event_slot event[SG_EVENT_SLOTS];
+};
+
+_Static_assert(sizeof(struct sg_request) == 40, "request");
+_Static_assert(sizeof(struct sg_reply) == 40, "reply");
+_Static_assert(sizeof(struct sg_gpu_info) == 240, "gpu info");
+_Static_assert(sizeof(struct sg_hello) + sizeof(struct sg_reply) <= SG_MAX_MESSAGE, "hello");
+_Static_assert(sizeof(struct sg_entry) == 32, "entry");
+_Static_assert(__builtin_offsetof(struct sg_shared, ring) == 12288, "ring on a page");
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "slices"
+
+// StreamKind says how a stream is ordered against its context's default stream.
+type StreamKind uint8
+
+// Blocking streams and the Legacy default stream wait for each other's earlier
+// work; NonBlocking ones do not.
+const (
+	Blocking StreamKind = iota
+	NonBlocking
+	Legacy
+)
+
+// Stream is a queue of operations that complete in order.
+type Stream struct {
+	Owner any
+
+	ctx      *Context
+	kind     StreamKind
+	ops      []queued
+	first    int    // index of the head in ops
+	done     uint64 // operations complete
+	enqueued Time   // engine time ever queued here
+	executed Time   // of which has run
+}
+
+type queued struct {
+	Op
+	ordinal   uint64
+	remaining Time
+	total     Time // Stream.enqueued at this operation's end
+	hostDue   bool
+}
+
+// Context returns the context that s belongs to.
+func (s *Stream) Context() *Context { return s.ctx }
+
+// Len returns how many operations are not complete.
+func (s *Stream) Len() int { return s.len() }
+
+func (s *Stream) len() int      { return len(s.ops) - s.first }
+func (s *Stream) head() *queued { return &s.ops[s.first] }
+
+func (s *Stream) progress(d Time) { s.executed += d }
+
+func (s *Stream) push(op Op, ordinal uint64) uint64 {
+	if op.Kind != Exec || op.Dur < 0 {
+		op.Dur = 0
+	}
+	if s.len() == 0 {
+		s.ctx.busy = append(s.ctx.busy, s)
+	}
+	if s.first > 64 && s.first > len(s.ops)/2 {
+		s.ops = append(s.ops[:0], s.ops[s.first:]...)
+		s.first = 0
+	}
+	s.enqueued += op.Dur
+	s.ops = append(s.ops, queued{Op: op, ordinal: ordinal, remaining: op.Dur, total: s.enqueued})
+	return s.done + uint64(s.len())
+}
+
+// complete takes the head off.
+func (s *Stream) complete(m *Machine) {
+	s.first++
+	s.done++
+	if s.len() == 0 {
+		s.ops, s.first = s.ops[:0], 0
+		if k := slices.Index(s.ctx.busy, s); k >= 0 {
+			s.ctx.busy = slices.Delete(s.ctx.busy, k, k+1)
+		}
+	}
+	m.sink.Done(s, s.done, m.now)
+}
+
+// eligible reports whether the head may run.
+func (s *Stream) eligible() bool {
+	op := s.head()
+	if op.hostDue {
+		return false
+	}
+	if op.Kind == Wait && s.ctx.e.m.events[op.Event] < op.Gen {
+		return false
+	}
+	switch s.kind {
+	case Legacy:
+		for _, o := range s.ctx.busy {
+			if o != s && o.kind == Blocking && o.head().ordinal < op.ordinal {
+				return false
+			}
+		}
+	case Blocking:
+		if l := s.ctx.legacy; l != nil && l != s && l.len() > 0 && l.head().ordinal < op.ordinal {
+			return false
+		}
+	}
+	return true
+}
+
+// Remaining returns the engine time that s itself still needs until its seq-th
+// operation is complete: a lower bound of the time to wait. It is 0 for an
+// operation that is complete or not yet submitted.
+func (s *Stream) Remaining(seq uint64) Time {
+	if seq <= s.done || seq > s.done+uint64(s.len()) {
+		return 0
+	}
+	return s.ops[s.first+int(seq-s.done)-1].total - s.executed
+}

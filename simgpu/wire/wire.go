@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire holds the Go side of simgpu/lib/wire.h: message numbers, sizes
+// and the layout of the memory that a client shares with the host process.
+// TestHeader compares every value with the C header.
+package wire
+
+// Numbers of the protocol; see wire.h for what each request means.
+const (
+	Version    = 1
+	Magic      = 0x31554753
+	MaxMessage = 8192
+	MaxGPUs    = 16
+
+	OpHello         = 1
+	OpCtxCreate     = 2
+	OpCtxDestroy    = 3
+	OpStreamCreate  = 4
+	OpStreamDestroy = 5
+	OpFunction      = 6
+	OpAlloc         = 7
+	OpFree          = 8
+	OpMemInfo       = 9
+	OpGraphDefine   = 10
+	OpGraphAppend   = 11
+	OpGraphFree     = 12
+	OpHostDone      = 13
+	OpProcesses     = 14
+	OpUtilization   = 15
+	OpSamples       = 16
+
+	KindCUDA = 1
+	KindNVML = 2
+
+	StreamBlocking    = 0
+	StreamNonBlocking = 1
+	StreamLegacy      = 2
+
+	EntryKernel = 1
+	EntryGraph  = 2
+	EntryEvent  = 3
+	EntryWait   = 4
+	EntryHost   = 5
+
+	RingEntries = 1024
+	StreamSlots = 1024
+	EventSlots  = 65536
+	HostSlots   = 1024
+)
+
+// CUresult and nvmlReturn_t values that the host process answers with.
+const (
+	CUDASuccess        = 0
+	CUDAInvalidValue   = 1
+	CUDAOutOfMemory    = 2
+	CUDAInvalidDevice  = 101
+	CUDAInvalidContext = 201
+	CUDAInvalidHandle  = 400
+)
+
+// Request is struct sg_request without the bytes that follow it.
+type Request struct {
+	Op, ID, GPU, Ctx uint32
+	A, B             uint64
+	Len, Reserved    uint32
+}
+
+// Reply is struct sg_reply without the bytes that follow it.
+type Reply struct {
+	Op, ID  uint32
+	Status  int32
+	Len     uint32
+	A, B, C uint64
+}
+
+// GPUInfo is struct sg_gpu_info.
+type GPUInfo struct {
+	Name            [96]byte
+	UUID            [48]byte
+	Serial          [32]byte
+	UUIDBytes       [16]byte
+	MemoryBytes     uint64
+	ContextBytes    uint64
+	Multiprocessors uint32
+	Minor           uint32
+	PCIDomain       uint32
+	PCIBus          uint32
+	PCIDevice       uint32
+	PCIDeviceID     uint32
+	PCISubsystemID  uint32
+	Capability      uint32
+}
+
+// Hello is struct sg_hello.
+type Hello struct {
+	GPUs          uint32
+	CUDAVersion   uint32
+	DriverVersion [24]byte
+	GPU           [MaxGPUs]GPUInfo
+}
+
+// GraphPart is struct sg_graph_part.
+type GraphPart struct{ Function, Count uint32 }
+
+// Process is struct sg_process.
+type Process struct {
+	PID, Reserved uint32
+	UsedBytes     uint64
+}
+
+// Sample is struct sg_sample.
+type Sample struct {
+	TimeUS       uint64
+	PID, Percent uint32
+}
+
+// Entry is struct sg_entry.
+type Entry struct {
+	TimeNS                      uint64
+	Stream, Kind, Arg, Reserved uint32
+	Arg64                       uint64
+}
+
+// StreamSlot is struct sg_stream_slot.
+type StreamSlot struct{ Done, Wanted uint64 }
+
+// EventSlot is struct sg_event_slot.
+type EventSlot struct{ Generation, TimeNS uint64 }
+
+// Shared is struct sg_shared. Fields that the client writes are read with
+// atomic loads and never trusted.
+type Shared struct {
+	Magic, Version uint32
+	_              [56]byte
+	Head           uint64
+	_              [56]byte
+	Tail           uint64
+	TailFutex      uint32
+	_              [52]byte
+	Awake          uint32
+	DoneFutex      uint32
+	_              [56]byte
+	SpaceWaiters   uint32
+	_              [60]byte
+	HostHead       uint32
+	_              [60]byte
+	HostDue        [HostSlots]uint64
+	_              [3712]byte
+	Ring           [RingEntries]Entry
+	Stream         [StreamSlots]StreamSlot
+	Event          [EventSlots]EventSlot
+}

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// TestHeader compiles lib/wire.h and compares sizes, offsets and constants.
+func TestHeader(t *testing.T) {
+	var s Shared
+	want := map[string]uint64{
+		"sizeof(struct sg_request)":                           uint64(unsafe.Sizeof(Request{})),
+		"sizeof(struct sg_reply)":                             uint64(unsafe.Sizeof(Reply{})),
+		"sizeof(struct sg_gpu_info)":                          uint64(unsafe.Sizeof(GPUInfo{})),
+		"sizeof(struct sg_hello)":                             uint64(unsafe.Sizeof(Hello{})),
+		"sizeof(struct sg_graph_part)":                        uint64(unsafe.Sizeof(GraphPart{})),
+		"sizeof(struct sg_process)":                           uint64(unsafe.Sizeof(Process{})),
+		"sizeof(struct sg_sample)":                            uint64(unsafe.Sizeof(Sample{})),
+		"sizeof(struct sg_entry)":                             uint64(unsafe.Sizeof(Entry{})),
+		"sizeof(struct sg_shared)":                            uint64(unsafe.Sizeof(s)),
+		"__builtin_offsetof(struct sg_request, len)":          uint64(unsafe.Offsetof(Request{}.Len)),
+		"__builtin_offsetof(struct sg_reply, c)":              uint64(unsafe.Offsetof(Reply{}.C)),
+		"__builtin_offsetof(struct sg_gpu_info, minor)":       uint64(unsafe.Offsetof(GPUInfo{}.Minor)),
+		"__builtin_offsetof(struct sg_entry, arg64)":          uint64(unsafe.Offsetof(Entry{}.Arg64)),
+		"__builtin_offsetof(struct sg_shared, head)":          uint64(unsafe.Offsetof(s.Head)),
+		"__builtin_offsetof(struct sg_shared, tail)":          uint64(unsafe.Offsetof(s.Tail)),
+		"__builtin_offsetof(struct sg_shared, tail_futex)":    uint64(unsafe.Offsetof(s.TailFutex)),
+		"__builtin_offsetof(struct sg_shared, awake)":         uint64(unsafe.Offsetof(s.Awake)),
+		"__builtin_offsetof(struct sg_shared, done_futex)":    uint64(unsafe.Offsetof(s.DoneFutex)),
+		"__builtin_offsetof(struct sg_shared, space_waiters)": uint64(unsafe.Offsetof(s.SpaceWaiters)),
+		"__builtin_offsetof(struct sg_shared, host_head)":     uint64(unsafe.Offsetof(s.HostHead)),
+		"__builtin_offsetof(struct sg_shared, host_due)":      uint64(unsafe.Offsetof(s.HostDue)),
+		"__builtin_offsetof(struct sg_shared, ring)":          uint64(unsafe.Offsetof(s.Ring)),
+		"__builtin_offsetof(struct sg_shared, stream)":        uint64(unsafe.Offsetof(s.Stream)),
+		"__builtin_offsetof(struct sg_shared, event)":         uint64(unsafe.Offsetof(s.Event)),
+		"SG_WIRE_VERSION":                                     Version,
+		"SG_WIRE_MAGIC":                                       Magic,
+		"SG_MAX_MESSAGE":                                      MaxMessage,
+		"SG_MAX_GPUS":                                         MaxGPUs,
+		"SG_OP_HELLO":                                         OpHello,
+		"SG_OP_CTX_CREATE":                                    OpCtxCreate,
+		"SG_OP_CTX_DESTROY":                                   OpCtxDestroy,
+		"SG_OP_STREAM_CREATE":                                 OpStreamCreate,
+		"SG_OP_STREAM_DESTROY":                                OpStreamDestroy,
+		"SG_OP_FUNCTION":                                      OpFunction,
+		"SG_OP_ALLOC":                                         OpAlloc,
+		"SG_OP_FREE":                                          OpFree,
+		"SG_OP_MEM_INFO":                                      OpMemInfo,
+		"SG_OP_GRAPH_DEFINE":                                  OpGraphDefine,
+		"SG_OP_GRAPH_APPEND":                                  OpGraphAppend,
+		"SG_OP_GRAPH_FREE":                                    OpGraphFree,
+		"SG_OP_HOST_DONE":                                     OpHostDone,
+		"SG_OP_PROCESSES":                                     OpProcesses,
+		"SG_OP_UTILIZATION":                                   OpUtilization,
+		"SG_OP_SAMPLES":                                       OpSamples,
+		"SG_KIND_CUDA":                                        KindCUDA,
+		"SG_KIND_NVML":                                        KindNVML,
+		"SG_STREAM_BLOCKING":                                  StreamBlocking,
+		"SG_STREAM_NONBLOCKING":                               StreamNonBlocking,
+		"SG_STREAM_LEGACY":                                    StreamLegacy,
+		"SG_ENTRY_KERNEL":                                     EntryKernel,
+		"SG_ENTRY_GRAPH":                                      EntryGraph,
+		"SG_ENTRY_EVENT":                                      EntryEvent,
+		"SG_ENTRY_WAIT":                                       EntryWait,
+		"SG_ENTRY_HOST":                                       EntryHost,
+		"SG_RING_ENTRIES":                                     RingEntries,
+		"SG_STREAM_SLOTS":                                     StreamSlots,
+		"SG_EVENT_SLOTS":                                      EventSlots,
+		"SG_HOST_SLOTS":                                       HostSlots,
+	}
+	var src strings.Builder
+	src.WriteString("#include <stdio.h>\n#include \"wire.h\"\nint main(void) {\n")
+	for k := range want {
+		fmt.Fprintf(&src, "printf(\"%%s=%%llu\\n\", %q, (unsigned long long)(%s));\n", k, k)
+	}
+	src.WriteString("return 0; }\n")
+	dir := t.TempDir()
+	c, bin := filepath.Join(dir, "t.c"), filepath.Join(dir, "t")
+	if err := os.WriteFile(c, []byte(src.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-I../lib", "-o", bin, c).CombinedOutput(); err != nil {
+		t.Fatalf("compile wire.h: %v\n%s", err, out)
+	}
+	out, err := exec.Command(bin).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, l := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		i := strings.LastIndex(l, "=")
+		if got := fmt.Sprint(want[l[:i]]); got != l[i+1:] {
+			t.Errorf("%s: Go %s, C %s", l[:i], got, l[i+1:])
+		}
+		seen++
+	}
+	if seen != len(want) {
+		t.Errorf("compared %d of %d values", seen, len(want))
+	}
+}
