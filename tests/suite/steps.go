@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// step is one entry of a list. Its run counts into t.
+type step struct {
+	name string
+	run  func(ctx context.Context, t *tally)
+}
+
+// fuzzTime is how long `check` and `test` run each fuzz target.
+const fuzzTime = "3s"
+
+var lists = map[string]func() ([]step, error){
+	"check": func() ([]step, error) {
+		steps := []step{
+			script("format", 60*time.Second, "sh", "-c", formatted),
+			script("go vet", 4*time.Minute, "go", "vet", "./..."),
+			script("go vet, container tests", 2*time.Minute, "go", "vet", "-tags", "e2e", "./tests/e2e/..."),
+			goTest("unit and golden tests", 8*time.Minute, "./..."),
+		}
+		steps = append(steps, cTests()...)
+		fuzz, err := fuzzSteps()
+		return append(steps, fuzz...), err
+	},
+	"e2e":         func() ([]step, error) { return e2e("."), nil },
+	"clients":     func() ([]step, error) { return clients(), nil },
+	"real-driver": func() ([]step, error) { return realDriver(), nil },
+	"lint":        func() ([]step, error) { return lint(), nil },
+}
+
+func init() {
+	// Not in the literal above: it refers to the other lists.
+	lists["test"] = func() ([]step, error) {
+		steps, err := lists["check"]()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, goTest("race detector", 12*time.Minute, "-race", "./limiter/...", "./hook/...", "./daemon/...", "./internal/...", "./simgpu/..."))
+		steps = append(steps, sanitizers()...)
+		steps = append(steps, lint()...)
+		steps = append(steps, e2e(".")...)
+		steps = append(steps, clients()...)
+		return append(steps, realDriver()...), nil
+	}
+}
+
+const formatted = `files=$(gofmt -l $(git ls-files '*.go')); [ -z "$files" ] || { echo "not gofmt'ed: $files"; exit 1; }`
+
+func cTests() []step {
+	return []step{
+		script("simgpu", 6*time.Minute, "make", "-C", "simgpu", "test"),
+		script("cuda-intercept", 6*time.Minute, "make", "-C", "cuda-intercept", "test"),
+	}
+}
+
+func sanitizers() []step {
+	return []step{
+		script("simgpu, sanitizers", 8*time.Minute, "make", "-C", "simgpu", "test-asan"),
+		script("cuda-intercept, sanitizers", 8*time.Minute, "make", "-C", "cuda-intercept", "test-asan"),
+	}
+}
+
+func lint() []step {
+	return []step{script("golangci-lint", 10*time.Minute, "sh", "-c",
+		"go tool -modfile=tests/tools/go.mod golangci-lint run ./...")}
+}
+
+func e2e(pattern string) []step {
+	return []step{goTest("containers", 25*time.Minute, "-tags", "e2e", "-timeout", "24m", "-run", pattern, "./tests/e2e/...")}
+}
+
+func clients() []step {
+	return []step{goTest("python clients", 12*time.Minute, "-tags", "clients", "-timeout", "11m", "./tests/clients/...")}
+}
+
+func realDriver() []step {
+	return []step{script("real driver libraries", 10*time.Minute, "make", "-C", "cuda-intercept", "test-real-driver")}
+}
+
+var fuzzName = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
+
+// fuzzSteps finds every fuzz target in the repository.
+func fuzzSteps() ([]step, error) {
+	out, err := exec.Command("git", "ls-files", "*_test.go").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list test files: %w", err)
+	}
+	var steps []step
+	for file := range strings.FieldsSeq(string(out)) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // deleted, not yet committed
+		}
+		for _, m := range fuzzName.FindAllStringSubmatch(string(data), -1) {
+			pkg := "./" + filepath.Dir(file)
+			steps = append(steps, script("fuzz "+m[1], time.Minute,
+				"go", "test", "-run", "^$", "-fuzz", "^"+m[1]+"$", "-fuzztime", fuzzTime, pkg))
+		}
+	}
+	return steps, nil
+}
+
+// goTest runs `go test -json` with args.
+func goTest(name string, limit time.Duration, args ...string) step {
+	return step{name, func(ctx context.Context, t *tally) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		cmd := command(ctx, "go", append([]string{"test", "-json"}, args...)...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		pipe, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.fail(name, err.Error())
+			return
+		}
+		before := len(t.failed)
+		readGoTest(pipe, os.Stdout, t)
+		if err := cmd.Wait(); err != nil && len(t.failed) == before {
+			os.Stdout.Write(stderr.Bytes())
+			t.fail(name, err.Error())
+		}
+		if ctx.Err() != nil {
+			t.fail(name, fmt.Sprintf("not done within %v", limit))
+		}
+	}}
+}
+
+// script runs a program; its output is shown only if it failed.
+func script(name string, limit time.Duration, argv ...string) step {
+	return step{name, func(ctx context.Context, t *tally) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		out, err := command(ctx, argv[0], argv[1:]...).CombinedOutput()
+		if ctx.Err() != nil {
+			err = fmt.Errorf("not done within %v", limit)
+		}
+		before := len(t.failed)
+		readScript(name, string(out), err, t)
+		if len(t.failed) > before {
+			os.Stdout.Write(out)
+		}
+	}}
+}
+
+// command ends its whole process group when ctx does.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	return cmd
+}
