@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The gate's state in one process. Private to gate*.c.
+
+#ifndef GS_GATE_STATE_H
+#define GS_GATE_STATE_H
+
+#include "gate.h"
+#include "gate_pace.h"
+#include "price.h"
+
+// Wall time that a thread claims from the container's share at once.
+#define GS_GATE_SLICE_NS 250000
+// Work between two visits to the slow path where no ceiling applies.
+#define GS_GATE_FREE_SLICE_NS 1000000
+// In-flight bound where the page gives none and there are neighbours.
+#define GS_GATE_INFLIGHT_NS 5000000ULL
+#define GS_GATE_UNBOUND (UINT64_MAX / 4)
+// A completion mark is set each time a thread has launched this part of the bound.
+#define GS_GATE_MARKS 8
+// In-flight work that makes no progress for this long is let go: it may wait for
+// something that this very thread does next.
+#define GS_GATE_STALL_NS 50000000ULL
+#define GS_GATE_STALL_MAX_NS 500000000ULL
+#define GS_GATE_SPIN_NS 20000
+#define GS_GATE_NAP_MIN_NS 30000ULL
+#define GS_GATE_NAP_MAX_NS 1000000ULL
+#define GS_GATE_RING_NS 20000000ULL
+#define GS_GATE_PROBE_NS 100000000ULL
+// A stream that was left this long ago is taken to have run dry.
+#define GS_GATE_SOLO_NS 50000000ULL
+// A process alone on its GPU prices in windows of its own: their bounds, and the
+// part of the time that they may take (1/50).
+#define GS_GATE_SELF_MIN_NS 10000000ULL
+#define GS_GATE_SELF_MAX_NS 150000000ULL
+#define GS_GATE_SELF_SHARE 50
+#define GS_GATE_PEND_NS 1000000000ULL
+
+#define GS_TRACK_ITEMS 128u
+
+enum gs_track_state {
+	GS_TRACK_FREE = 0,
+	GS_TRACK_FILLING, // owned by the launching thread
+	GS_TRACK_LIVE,	  // its end event is recorded
+	GS_TRACK_DONE,	  // waits for the ring's tail to pass
+};
+
+// One launch whose completion is watched. Its events stay with the place in the
+// ring and are used again.
+struct gs_track_item {
+	uint32_t state;
+	uint32_t gpu;
+	CUcontext context; // of the events
+	CUevent start;
+	CUevent end;
+	int64_t inflight_ns; // to take off the GPU's in-flight sum
+	uint64_t submitted_ns;
+	struct gs_price_ref ref;
+	uint64_t charged_ns; // by wall time, or GS_PRICE_CHARGED
+	uint32_t sample;     // 1: start is recorded too
+	uint32_t window;     // window id under which it was launched
+	uint32_t alone;	     // 1: launched while alone; 2: and kept to itself
+	uint32_t switches;
+};
+
+struct gs_track_ring {
+	uint32_t head;	  // next place to give out
+	uint32_t tail;	  // oldest place in use
+	uint32_t polling; // 1 while a thread looks at the events
+	struct gs_track_item item[GS_TRACK_ITEMS];
+};
+
+struct gs_gate_gpu {
+	int64_t inflight_ns;
+	uint32_t done; // items finished: progress
+	uint64_t last_done_ns;
+	struct gs_pace_hold hold;
+	uint64_t last_stream; // as seen by the slow path
+	uint64_t switched_ns;
+	uint32_t switches;
+	uint64_t self_until_ns;
+	uint64_t self_next_ns;
+	uint64_t probe_ns;
+	uint64_t pend[2]; // shapes that want a price, hashed to bits: now, and an epoch ago
+	uint64_t pend_ns;
+};
+
+struct gs_gate_state {
+	const struct gs_limits_page *page; // NULL: the gate is open
+	struct gs_ledger_header *ledger;
+	uint32_t slot;
+	uint32_t captures;
+	uint32_t trackable; // the driver has what events need
+	uint32_t forked;
+	uint64_t ring_ns; // no doorbell before
+	struct gs_gate_driver driver;
+	struct gs_gate_gpu gpu[GS_MAX_GPUS];
+	struct gs_track_ring ring;
+	struct gs_price_table prices;
+};
+
+extern struct gs_gate_state gs_gate __attribute__((visibility("hidden")));
+
+#define GS_LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#define GS_STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+
+// gs_track_begin takes a place in the ring for a launch about to be made in
+// stream, and records its start event if sample. It returns -1 if that is not
+// possible now; the launch then goes unwatched.
+int32_t gs_track_begin(uint32_t gpu, CUstream stream, enum gs_gate_flavour flavour, bool sample);
+
+// gs_track_end records the end event and starts to watch it.
+void gs_track_end(int32_t index, CUstream stream, enum gs_gate_flavour flavour);
+
+// gs_track_cancel gives the place back; the launch did not happen.
+void gs_track_cancel(int32_t index);
+
+// gs_track_poll looks for finished launches and settles them.
+void gs_track_poll(uint64_t now_ns);
+
+// gs_track_any tells whether a launch is being watched.
+bool gs_track_any(void);
+
+// gs_track_oldest returns when the oldest watched launch of gpu is expected to
+// end, 1 if it is just being made, 0 if there is none. Its charge goes to
+// ret_cost_ns.
+uint64_t gs_track_oldest(uint32_t gpu, uint64_t *ret_cost_ns);
+
+// gs_track_abandon takes all watched work off gpu's in-flight sum.
+void gs_track_abandon(uint32_t gpu);
+
+// gs_track_forget drops the events of a context; NULL: of every context, without
+// regard to other threads (after fork).
+void gs_track_forget(CUcontext context);
+
+// gs_gate_landed takes finished work off a GPU's in-flight sum.
+static inline void gs_gate_landed(struct gs_gate_gpu *g, int64_t ns)
+{
+	int64_t left;
+
+	if (ns == 0)
+		return;
+	left = __atomic_sub_fetch(&g->inflight_ns, ns, __ATOMIC_RELAXED);
+	// Work that was let go and then ended after all must leave no credit.
+	while (left < 0 && !__atomic_compare_exchange_n(&g->inflight_ns, &left, 0, true,
+							__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+// gs_gate_capturing tells whether a launch in stream would be captured, or must be
+// left alone for another reason that the driver gives.
+bool gs_gate_capturing(CUstream stream, enum gs_gate_flavour flavour);
+
+// gs_gate_settled is called by gs_track_poll for each sample taken in.
+void gs_gate_settled(const struct gs_track_item *item, const struct gs_price_change *change,
+		     uint64_t sample_ns, uint64_t now_ns);
+
+#endif
