@@ -13,8 +13,12 @@ import (
 	"strings"
 )
 
-// Runtime is the name under which the private dockerd knows our wrapper.
-const Runtime = "gpushare"
+// Runtime is the name under which the private dockerd knows our wrapper. Recorded
+// is the same wrapper behind a script that first keeps a copy of config.json.
+const (
+	Runtime  = "gpushare"
+	Recorded = "recorded"
+)
 
 func (n *Node) dockerSocket() string { return filepath.Join(n.Dir, "docker.sock") }
 
@@ -47,9 +51,15 @@ func (n *Node) startEngine(ctx context.Context) error {
 	daemon, err := json.MarshalIndent(map[string]any{
 		"bridge": "none", "iptables": false, "ip6tables": false,
 		"cgroup-parent": n.cgroupParent(),
-		"runtimes":      map[string]any{Runtime: map[string]string{"path": n.Bin("gpushare-runtime")}},
+		"runtimes": map[string]any{
+			Runtime:  map[string]string{"path": n.Bin("gpushare-runtime")},
+			Recorded: map[string]string{"path": n.recorder()},
+		},
 	}, "", "  ")
 	if err != nil {
+		return fmt.Errorf("start engine: %w", err)
+	}
+	if err := os.WriteFile(n.recorder(), []byte(fmt.Sprintf(recorder, n.Bin("gpushare-runtime"))), 0o755); err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
 	file := filepath.Join(n.Dir, "daemon.json")
@@ -106,4 +116,23 @@ func (n *Node) Import(ctx context.Context, dir, name string) error {
 // the C clients, out of this machine's files.
 func SmallImage(ctx context.Context, root, dir string) error {
 	return Run(ctx, nil, filepath.Join(root, "tests/setup/image.sh"), "small", dir).Err
+}
+
+func (n *Node) recorder() string { return filepath.Join(n.Dir, "recorder") }
+
+const recorder = `#!/bin/sh
+previous= bundle= create=
+for a; do
+	[ "$previous" = --bundle ] && bundle=$a
+	[ "$a" = create ] && create=1
+	previous=$a
+done
+[ -n "$create" ] && [ -n "$bundle" ] && cp -p "$bundle/config.json" "$bundle/config.json.before"
+exec %q "$@"
+`
+
+// BundleFile returns a file of a running Docker container's bundle: config.json as
+// it is, or config.json.before as dockerd wrote it, if its runtime is Recorded.
+func (n *Node) BundleFile(id, name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(n.Dir, "containerd-state/io.containerd.runtime.v2.task/moby", id, name))
 }

@@ -168,3 +168,11 @@ func Run(ctx context.Context, env []string, argv ...string) Result {
 	}
 	return r
 }
+
+// LogTail returns the last lines of the log of the newest process called name.
+func (n *Node) LogTail(name string, lines int) string {
+	if p := n.process(name); p != nil {
+		return p.tail(lines)
+	}
+	return "(never started)"
+}

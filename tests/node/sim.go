@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,6 +57,50 @@ func withCDI(text, spec string) string {
 	return cdiLine.ReplaceAllLiteralString(text, fmt.Sprintf("driver_cdi_spec = %q", spec))
 }
 
-// ContainerKey is the last part of the cgroup path of a container, which is how
-// the simulator's account knows it.
-func ContainerKey(cgroup string) string { return cgroup[strings.LastIndexByte(cgroup, '/')+1:] }
+// Account is what the simulator says that a container used, over all its GPUs and
+// processes, also those that are gone.
+type Account struct {
+	MemoryBytes    uint64 // now
+	HighWaterBytes uint64 // the most at one time
+	GPUTimeNs      uint64 // executed
+	At             int64  // when the account was taken, CLOCK_MONOTONIC nanoseconds
+}
+
+// simStatus is the part of `simgpu status -o json` that is used here.
+type simStatus struct {
+	TimeNS  int64 `json:"time_ns"`
+	Cgroups []struct {
+		Path string `json:"path"`
+		GPUs []struct {
+			UsedBytes uint64 `json:"used_bytes"`
+			HighBytes uint64 `json:"high_bytes"`
+			GPUTimeNS uint64 `json:"gpu_time_ns"`
+		} `json:"gpus"`
+	} `json:"cgroups"`
+}
+
+// Account returns the simulator's account of the container whose cgroup's last
+// part has id in it; all zero if it has not used a GPU yet. For a container with
+// one GPU the high-water mark is exact; for more it is the sum of each GPU's.
+func (n *Node) Account(ctx context.Context, id string) (Account, error) {
+	r := n.Sim(ctx, "status", "-o", "json")
+	if r.Err != nil {
+		return Account{}, r.Err
+	}
+	var st simStatus
+	if err := json.Unmarshal([]byte(r.Stdout), &st); err != nil {
+		return Account{}, fmt.Errorf("read simgpu status: %w", err)
+	}
+	a := Account{At: st.TimeNS}
+	for _, c := range st.Cgroups {
+		if !strings.Contains(filepath.Base(c.Path), id) {
+			continue
+		}
+		for _, g := range c.GPUs {
+			a.MemoryBytes += g.UsedBytes
+			a.HighWaterBytes += g.HighBytes
+			a.GPUTimeNs += g.GPUTimeNS
+		}
+	}
+	return a, nil
+}

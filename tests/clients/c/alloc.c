@@ -5,10 +5,12 @@
  * alloc: takes device memory, says what it got, and holds it.
  *
  *   alloc [--via WAY] [--gpu N] [--entry alloc|pitch|managed|async] [--procs N]
- *         (--fill [--step SIZE] | --take SIZE | --probe) [--hold no|stdin|signal] [--fork-hold]
+ *         (--fill [--step SIZE] | --take SIZE | --probe) [--hold no|stdin|signal] [--rounds N]
+ *         [--fork-hold]
  *
  * --fill allocates in steps, halving the step at each refusal, until not even 512
  * bytes are to be had: the sum is exactly what the device gives this program.
+ * --rounds repeats it N times with a hold between, keeping what it has.
  * --procs does so in N processes at once. --fork-hold forks a child after the
  * allocation and ends the parent by SIGKILL, so that the child alone keeps it.
  */
@@ -26,7 +28,7 @@ enum { MAX_PROCS = 4096 };
 
 static const char *entry = "alloc", *hold = "no", *via;
 static size_t step = 1ULL << 30, take;
-static int gpu, fill, probe, procs = 1, fork_hold;
+static int gpu, fill, probe, procs = 1, rounds = 1, fork_hold;
 
 static CUresult allocate(CUdeviceptr *ptr, size_t bytes)
 {
@@ -88,11 +90,17 @@ static int work(void)
 
     cu_load(via);
     dev = cu_open(gpu);
-    if (fill)
-        report_fill();
-    if (take)
-        report_take();
-    report_info(dev);
+    for (;;) {
+        if (fill)
+            report_fill();
+        if (take)
+            report_take();
+        report_info(dev);
+        if (--rounds <= 0)
+            break;
+        printf("holding pid %d\n", (int)getpid());
+        cu_hold(hold);
+    }
     if (fork_hold) {
         fflush(stdout);
         if (fork() != 0)
@@ -139,6 +147,8 @@ int main(int argc, char **argv)
             probe = 1;
         else if (!strcmp(argv[i], "--procs"))
             procs = atoi(value(argv, &i));
+        else if (!strcmp(argv[i], "--rounds"))
+            rounds = atoi(value(argv, &i));
         else if (!strcmp(argv[i], "--hold"))
             hold = value(argv, &i);
         else if (!strcmp(argv[i], "--fork-hold"))
