@@ -67,10 +67,11 @@ func Device(path string) (string, error) {
 }
 
 // Mounted returns the processes that have the file system of that device number
-// mounted anywhere but at one of the paths besides: the processes of the
-// container whose directory it is. It reads every process's mount table, so it is
-// for the rare moment in which nothing else tells.
-func Mounted(device string, besides ...string) ([]int, error) {
+// mounted at a path that ends in suffix: the processes of the container whose
+// directory it is. A namespace that merely shows the host's mounts has it under
+// the host's path. It reads every mount namespace's table, so it is for the rare
+// moment in which nothing else tells.
+func Mounted(device, suffix string) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -92,7 +93,7 @@ func Mounted(device string, besides ...string) ([]int, error) {
 			if err != nil {
 				continue
 			}
-			has = hasMount(string(raw), device, besides)
+			has = hasMount(string(raw), device, suffix)
 			seen[ns] = has
 		}
 		if has {
@@ -102,20 +103,12 @@ func Mounted(device string, besides ...string) ([]int, error) {
 	return pids, nil
 }
 
-func hasMount(mountinfo, device string, besides []string) bool {
+func hasMount(mountinfo, device, suffix string) bool {
 	for line := range strings.Lines(mountinfo) {
 		if !strings.Contains(line, " "+device+" ") {
 			continue
 		}
-		m, ok := parseMount(line)
-		if !ok || m.device != device {
-			continue
-		}
-		elsewhere := true
-		for _, b := range besides {
-			elsewhere = elsewhere && m.point != b
-		}
-		if elsewhere {
+		if m, ok := parseMount(line); ok && m.device == device && strings.HasSuffix(m.point, suffix) {
 			return true
 		}
 	}

@@ -164,18 +164,19 @@ func TestTreeProcesses(t *testing.T) {
 func TestHasMount(t *testing.T) {
 	const info = `30 1 0:25 / /run/gpushare/c/a rw - tmpfs tmpfs rw
 31 1 0:26 / /run/gpushare ro,nosuid - tmpfs tmpfs rw
-32 1 0:27 / /with\040blank rw - tmpfs tmpfs rw
+32 1 0:27 / /with\040blank/run/gpushare rw - tmpfs tmpfs rw
+33 1 0:29 / /host/run/gpushare/c/b rw - tmpfs tmpfs rw
 broken 0:28 line
 `
 	for _, tc := range []struct {
 		device string
 		want   bool
-	}{{"0:25", false}, {"0:26", true}, {"0:27", true}, {"0:28", false}, {"0:2", false}} {
-		if got := hasMount(info, tc.device, []string{"/run/gpushare/c/a"}); got != tc.want {
+	}{{"0:25", false}, {"0:26", true}, {"0:27", true}, {"0:29", false}, {"0:28", false}, {"0:2", false}} {
+		if got := hasMount(info, tc.device, "/run/gpushare"); got != tc.want {
 			t.Errorf("hasMount(%s) = %v, want %v", tc.device, got, tc.want)
 		}
 	}
-	if hasMount(info, "0:27", []string{"/with blank"}) {
+	if !hasMount(info, "0:27", "/with blank/run/gpushare") {
 		t.Error("the escape in a mount point was not undone")
 	}
 }
