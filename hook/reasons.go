@@ -75,8 +75,11 @@ func (r *rule) nvidia(majors []int64) bool {
 // vendorFile matches files that only NVIDIA's driver has.
 var vendorFile = regexp.MustCompile(`^(lib(cuda|cudadebugger|nvcuvid|nvoptix|nvidia-[a-z0-9-]+|(GLX|EGL|GLESv1_CM|GLESv2|vdpau)_nvidia)\.so(\.[0-9.]+)?|nvidia-(smi|debugdump|persistenced|cuda-mps-control|cuda-mps-server))$`)
 
+// vendor says whether the mount is a file of the driver. Whether it is the one
+// that the node has now does not matter: none but ours may be seen.
 func (m *mount) vendor() bool {
-	return m.bind() && (vendorFile.MatchString(path.Base(m.destination)) || vendorFile.MatchString(path.Base(m.source)))
+	return m.bind() && (vendorFile.MatchString(path.Base(m.destination)) || vendorFile.MatchString(path.Base(m.source)) ||
+		firmware.MatchString(m.destination))
 }
 
 func (m *mount) vendorNode() bool { return m.bind() && nvidiaNode(m.source) }
