@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// Admin answers the operator on a socket of its own, which no tenant sees:
+// GET /status, POST /reset, POST /kernel-time, POST /stop.
+func (h *Host) Admin(stop func()) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(h.Status())
+	})
+	mux.HandleFunc("POST /reset", func(http.ResponseWriter, *http.Request) { h.Reset() })
+	mux.HandleFunc("POST /kernel-time", func(w http.ResponseWriter, r *http.Request) {
+		var times map[string]time.Duration
+		if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&times); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		for name, d := range times {
+			if err := h.SetKernelTime(name, d); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+	})
+	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, os.Getpid())
+		stop()
+	})
+	return mux
+}
+
+// AdminClient talks to a host process over its administration socket.
+type AdminClient struct {
+	http http.Client
+}
+
+// NewAdminClient returns a client of the host process behind socket; it does
+// not connect.
+func NewAdminClient(socket string) *AdminClient {
+	var d net.Dialer
+	return &AdminClient{http: http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", socket)
+		}},
+	}}
+}
+
+func (a *AdminClient) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://simgpu"+path, body)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the simulator: %w", err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // read to the end
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		return fmt.Errorf("simulator refused %s: %s", path, bytes.TrimSpace(b))
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("decode answer: %w", err)
+	}
+	return nil
+}
+
+// Status fetches the account.
+func (a *AdminClient) Status(ctx context.Context) (st Status, err error) {
+	return st, a.call(ctx, http.MethodGet, "/status", nil, &st)
+}
+
+// Reset clears high-water marks and times.
+func (a *AdminClient) Reset(ctx context.Context) error {
+	return a.call(ctx, http.MethodPost, "/reset", nil, nil)
+}
+
+// SetKernelTimes changes how long kernels run, by function name.
+func (a *AdminClient) SetKernelTimes(ctx context.Context, times map[string]time.Duration) error {
+	return a.call(ctx, http.MethodPost, "/kernel-time", times, nil)
+}
+
+// Stop asks the process to end and returns its process id.
+func (a *AdminClient) Stop(ctx context.Context) (pid int, err error) {
+	return pid, a.call(ctx, http.MethodPost, "/stop", nil, &pid)
+}

@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpushare/gpushare/simgpu/sim"
+	"github.com/gpushare/gpushare/simgpu/wire"
+)
+
+// Bounds of what one client can make the host remember.
+const (
+	maxContexts    = 4096
+	maxAllocations = 1 << 20
+	maxGraphs      = 1 << 16
+	maxGraphParts  = 1 << 16
+)
+
+// client is one connection of a CUDA library. Its fields are guarded by Host.mu.
+type client struct {
+	id    uint32
+	conn  *net.UnixConn
+	pid   uint32
+	group *group
+	fd    int
+	mem   []byte
+	shm   *wire.Shared
+
+	tail     uint64 // entries taken from the ring
+	lastTime int64
+	broken   bool // the ring makes no sense: nothing is taken any more
+
+	contexts map[uint32]*clientContext
+	nextCtx  uint32
+	streams  [wire.StreamSlots]*stream
+	live     []*stream
+	allocs   map[uint64]allocation
+	nextMem  uint64
+	graphs   map[uint32]*graph
+	nextGr   uint32
+	events   map[uint32]struct{} // slots that the model knows
+	pending  int                 // operations in the model
+	hostHead uint32
+	launches uint64
+	use      []usage // by GPU
+
+	wake     bool // a wanted position was reached
+	wakeHost bool // a host function is due
+}
+
+type clientContext struct {
+	c   *client
+	gpu int
+	sim *sim.Context
+}
+
+type stream struct {
+	c       *client
+	slot    uint32
+	sim     *sim.Stream
+	done    uint64
+	closing bool // the slot is free when the stream has run dry
+}
+
+type allocation struct {
+	gpu   int
+	bytes uint64
+}
+
+// graph is a set of kernels that run one after another as one operation.
+type graph struct {
+	parts   []wire.GraphPart
+	kernels uint64
+}
+
+func (g *graph) length(t *nameTable) int64 {
+	var sum int64
+	for _, p := range g.parts {
+		d := t.lengthOf(p.Function)
+		if n := int64(p.Count); d > 0 && n > maxKernelTime.Nanoseconds()/d {
+			return maxKernelTime.Nanoseconds()
+		}
+		if sum += d * int64(p.Count); sum > maxKernelTime.Nanoseconds() {
+			return maxKernelTime.Nanoseconds()
+		}
+	}
+	return sum
+}
+
+var errFull = errors.New("too many clients")
+
+// addClient gives a connection its shared memory.
+func (h *Host) addClient(conn *net.UnixConn, pid uint32) (*client, error) {
+	fd, mem, err := sharedFile("simgpu-client", int(sizeShared))
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped || len(h.clients) >= 1<<16 {
+		_ = unix.Munmap(mem)
+		_ = unix.Close(fd)
+		return nil, errFull
+	}
+	for h.nextID++; h.clients[h.nextID] != nil || h.nextID == 0; h.nextID++ {
+	}
+	c := &client{
+		id: h.nextID, conn: conn, pid: pid, group: h.groupOf(pid), fd: fd, mem: mem, shm: asShared(mem),
+		contexts: map[uint32]*clientContext{}, allocs: map[uint64]allocation{},
+		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, use: make([]usage, len(h.gpus)),
+	}
+	c.shm.Magic, c.shm.Version = wire.Magic, wire.Version
+	c.publishAwake(h.awake)
+	h.clients[c.id] = c
+	c.group.clients++
+	return c, nil
+}
+
+// removeClient frees all that a client held, at once.
+func (h *Host) removeClient(c *client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.machine.Advance(max(h.clock.now(), h.machine.Now()))
+	for id := range c.contexts {
+		h.dropContext(c, id)
+	}
+	for _, a := range c.allocs {
+		h.release(c, a.gpu, a.bytes)
+	}
+	for slot := range c.events {
+		h.machine.Forget(c.event(slot))
+	}
+	delete(h.clients, c.id)
+	c.group.clients--
+	_ = unix.Munmap(c.mem)
+	_ = unix.Close(c.fd)
+	h.kick()
+}
+
+// event names slot over all clients and remembers that the model knows it.
+func (c *client) event(slot uint32) sim.EventID {
+	c.events[slot] = struct{}{}
+	return sim.EventID(uint64(c.id)<<32 | uint64(slot))
+}
+
+// take appends the client's new entries to batch. Times are made to rise and
+// to lie between the last one and now.
+func (c *client) take(batch []arrival, now int64, bounded bool) []arrival {
+	if c.broken {
+		return batch
+	}
+	head := load64(&c.shm.Head)
+	n := head - c.tail
+	if n > wire.RingEntries {
+		c.broken = true
+		_ = c.conn.Close()
+		return batch
+	}
+	if room := uint64(max(0, maxPending-c.pending)); bounded && n > room {
+		n = room
+	}
+	for range n {
+		e := c.shm.Ring[c.tail%wire.RingEntries] // a copy: the client may still write
+		c.lastTime = min(max(int64(min(e.TimeNS, 1<<62)), c.lastTime), now)
+		batch = append(batch, arrival{at: c.lastTime, c: c, e: e})
+		c.tail++
+	}
+	return batch
+}
+
+// publish makes progress visible to the client and wakes its waiting threads.
+func (c *client) publish() {
+	if load64(&c.shm.Tail) != c.tail {
+		store64(&c.shm.Tail, c.tail)
+	}
+	if atomic.LoadUint32(&c.shm.SpaceWaiters) != 0 && load64(&c.shm.Head)-c.tail <= wire.RingEntries-spaceMark {
+		atomic.AddUint32(&c.shm.TailFutex, 1)
+		wakeFutex(&c.shm.TailFutex)
+	}
+	if c.wake {
+		c.wake = false
+		atomic.AddUint32(&c.shm.DoneFutex, 1)
+		wakeFutex(&c.shm.DoneFutex)
+	}
+	if c.wakeHost {
+		c.wakeHost = false
+		wakeFutex(&c.shm.HostHead)
+	}
+}
+
+func (c *client) publishAwake(on bool) {
+	v := uint32(0)
+	if on {
+		v = 1
+	}
+	atomic.StoreUint32(&c.shm.Awake, v)
+}
+
+// addStream puts a stream into a free slot.
+func (h *Host) addStream(c *client, cc *clientContext, kind sim.StreamKind) (uint32, error) {
+	for slot := range uint32(wire.StreamSlots) {
+		if c.streams[slot] != nil {
+			continue
+		}
+		s := &stream{c: c, slot: slot}
+		s.sim = h.machine.AddStream(cc.sim, kind, s)
+		store64(&c.shm.Stream[slot].Done, 0)
+		store64(&c.shm.Stream[slot].Wanted, 0)
+		c.streams[slot] = s
+		c.live = append(c.live, s)
+		return slot, nil
+	}
+	return 0, fmt.Errorf("all %d streams in use", wire.StreamSlots)
+}
+
+func (c *client) freeStream(s *stream) {
+	c.streams[s.slot] = nil
+	c.live = slices.DeleteFunc(c.live, func(o *stream) bool { return o == s })
+}
+
+// dropContext ends a context of c with its streams and queued work.
+func (h *Host) dropContext(c *client, id uint32) {
+	cc := c.contexts[id]
+	for _, s := range slices.Clone(c.live) {
+		if s.sim.Context() == cc.sim {
+			c.pending -= s.sim.Len()
+			c.freeStream(s)
+		}
+	}
+	h.machine.RemoveContext(cc.sim)
+	delete(c.contexts, id)
+	c.use[cc.gpu].contexts--
+	h.release(c, cc.gpu, h.cfg.ContextBytes)
+}

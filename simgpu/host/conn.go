@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpushare/gpushare/simgpu/wire"
+)
+
+var errProtocol = errors.New("malformed message")
+
+// serveConn answers one client until its last copy of the socket closes.
+func (h *Host) serveConn(conn *net.UnixConn) {
+	defer conn.Close() //nolint:errcheck // nothing is lost
+	pid, err := peer(conn)
+	if err != nil {
+		h.log.Debug("client refused", "err", err)
+		return
+	}
+	buf := make([]byte, wire.MaxMessage)
+	req, _, err := receive(conn, buf)
+	if err != nil || req.Op != wire.OpHello {
+		return
+	}
+	switch {
+	case req.B != wire.Version:
+		return
+	case req.A == wire.KindCUDA:
+		c, err := h.addClient(conn, pid)
+		if err != nil {
+			h.log.Warn("client refused", "pid", pid, "err", err)
+			return
+		}
+		defer h.removeClient(c)
+		if err := h.hello(conn, req, []int{c.fd, h.kickFD}); err != nil {
+			return
+		}
+		h.loop(conn, buf, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+			return h.answer(c, req, data)
+		})
+	case req.A == wire.KindNVML:
+		if err := h.hello(conn, req, nil); err != nil {
+			return
+		}
+		h.loop(conn, buf, func(req *wire.Request, _ []byte) (wire.Reply, []byte, bool) {
+			r, data := h.query(req)
+			return r, data, true
+		})
+	}
+}
+
+func (h *Host) loop(conn *net.UnixConn, buf []byte,
+	answer func(*wire.Request, []byte) (wire.Reply, []byte, bool),
+) {
+	for {
+		req, data, err := receive(conn, buf)
+		if err != nil {
+			return
+		}
+		rep, out, wanted := answer(&req, data)
+		if !wanted {
+			continue
+		}
+		rep.Op, rep.ID = req.Op, req.ID
+		if err := send(conn, rep, out, nil); err != nil {
+			return
+		}
+	}
+}
+
+// hello sends the description of the GPUs and the client's descriptors.
+func (h *Host) hello(conn *net.UnixConn, req wire.Request, fds []int) error {
+	v := wire.Hello{GPUs: uint32(len(h.gpus)), CUDAVersion: CUDAVersion}
+	copy(v.DriverVersion[:], DriverVersion)
+	for i, g := range h.gpus {
+		v.GPU[i] = g.info
+	}
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.NativeEndian, v); err != nil {
+		return fmt.Errorf("encode hello: %w", err)
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	return send(conn, wire.Reply{Op: req.Op, ID: req.ID}, b.Bytes(), rights)
+}
+
+func peer(conn *net.UnixConn) (uint32, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("look at client socket: %w", err)
+	}
+	var cred *unix.Ucred
+	var cerr error
+	if err := raw.Control(func(fd uintptr) {
+		cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, fmt.Errorf("look at client socket: %w", err)
+	}
+	if cerr != nil {
+		return 0, fmt.Errorf("read client's credentials: %w", cerr)
+	}
+	return uint32(cred.Pid), nil
+}
+
+const (
+	requestSize = 40
+	replySize   = 40
+)
+
+// receive reads one message; descriptors that a client sends are not taken.
+func receive(conn *net.UnixConn, buf []byte) (wire.Request, []byte, error) {
+	n, err := conn.Read(buf)
+	if err != nil {
+		return wire.Request{}, nil, fmt.Errorf("read request: %w", err)
+	}
+	if n < requestSize {
+		return wire.Request{}, nil, errProtocol
+	}
+	e := binary.NativeEndian
+	req := wire.Request{
+		Op: e.Uint32(buf), ID: e.Uint32(buf[4:]), GPU: e.Uint32(buf[8:]), Ctx: e.Uint32(buf[12:]),
+		A: e.Uint64(buf[16:]), B: e.Uint64(buf[24:]), Len: e.Uint32(buf[32:]),
+	}
+	if int(req.Len) != n-requestSize {
+		return wire.Request{}, nil, errProtocol
+	}
+	return req, buf[requestSize:n], nil
+}
+
+func send(conn *net.UnixConn, r wire.Reply, data, rights []byte) error {
+	e := binary.NativeEndian
+	buf := make([]byte, 0, replySize+len(data))
+	buf = e.AppendUint32(buf, r.Op)
+	buf = e.AppendUint32(buf, r.ID)
+	buf = e.AppendUint32(buf, uint32(r.Status))
+	buf = e.AppendUint32(buf, uint32(len(data)))
+	buf = e.AppendUint64(buf, r.A)
+	buf = e.AppendUint64(buf, r.B)
+	buf = e.AppendUint64(buf, r.C)
+	buf = append(buf, data...)
+	if _, _, err := conn.WriteMsgUnix(buf, rights, nil); err != nil {
+		return fmt.Errorf("send reply: %w", err)
+	}
+	return nil
+}

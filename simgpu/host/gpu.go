@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/gpushare/gpushare/simgpu/wire"
+)
+
+// allocationUnit is what sizes are rounded up to.
+const allocationUnit = 512
+
+// usage is the account of one process, group or GPU on one GPU.
+type usage struct {
+	used, high uint64
+	contexts   int
+	ran        int64 // ns of engine time
+}
+
+func (u *usage) add(n uint64) {
+	u.used += n
+	u.high = max(u.high, u.used)
+}
+
+type gpu struct {
+	info    wire.GPUInfo
+	uuid    string
+	name    string
+	use     usage
+	windows windows
+}
+
+func newGPU(cfg Config, i int) *gpu {
+	raw, text := uuidOf(cfg.Seed, i)
+	g := &gpu{uuid: text, name: cfg.Model + " (SIMULATED)"}
+	g.info = wire.GPUInfo{
+		UUIDBytes: raw, MemoryBytes: cfg.MemoryBytes, ContextBytes: cfg.ContextBytes,
+		Multiprocessors: cfg.Multiprocessors, Minor: uint32(i),
+		PCIBus: uint32(0x10 + i), PCIDeviceID: 0x233010de, PCISubsystemID: 0x16c110de, Capability: 90,
+	}
+	copy(g.info.Name[:len(g.info.Name)-1], g.name)
+	copy(g.info.UUID[:], text)
+	copy(g.info.Serial[:], fmt.Sprintf("16500000%05d", i))
+	return g
+}
+
+// group is the account of a control group; it outlives its processes.
+type group struct {
+	line    string // the line of /proc/PID/cgroup
+	path    string
+	clients int
+	use     []usage // by GPU
+}
+
+// maxGroups bounds the history; beyond it, groups without clients are dropped.
+const maxGroups = 1 << 14
+
+// groupOf returns the group of a process. The caller holds mu.
+func (h *Host) groupOf(pid uint32) *group {
+	line := cgroupLine(pid)
+	if g := h.groups[line]; g != nil {
+		return g
+	}
+	if len(h.groups) >= maxGroups {
+		for k, g := range h.groups {
+			if g.clients == 0 {
+				delete(h.groups, k)
+			}
+		}
+	}
+	g := &group{line: line, use: make([]usage, len(h.gpus))}
+	if parts := strings.SplitN(line, ":", 3); len(parts) == 3 {
+		g.path = parts[2]
+	}
+	h.groups[line] = g
+	return g
+}
+
+// cgroupLine returns the line of the devices controller, or of the unified
+// hierarchy, or "" if the process is gone.
+func cgroupLine(pid uint32) string {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // read only
+	unified := ""
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		parts := strings.SplitN(sc.Text(), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		if parts[0] == "0" && parts[1] == "" {
+			unified = sc.Text()
+		}
+		for _, ctl := range strings.Split(parts[1], ",") {
+			if ctl == "devices" {
+				return sc.Text()
+			}
+		}
+	}
+	return unified
+}
+
+// reserve takes n bytes of device memory for c, or reports that there are not
+// as many.
+func (h *Host) reserve(c *client, gpu int, n uint64) bool {
+	g := h.gpus[gpu]
+	if n > g.info.MemoryBytes || g.use.used > g.info.MemoryBytes-n {
+		return false
+	}
+	g.use.add(n)
+	c.use[gpu].add(n)
+	c.group.use[gpu].add(n)
+	return true
+}
+
+func (h *Host) release(c *client, gpu int, n uint64) {
+	h.gpus[gpu].use.used -= n
+	c.use[gpu].used -= n
+	c.group.use[gpu].used -= n
+}

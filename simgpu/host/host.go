@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package host is the process that owns the simulated GPUs: it keeps their
+// clock and memory, listens to client libraries, and accounts for what each
+// process and control group used.
+//
+// One mutex guards everything. A thread of its own (engine.go) moves the model
+// along in real time; one goroutine a connection answers requests. A client's
+// connection is its lifetime: when the last copy of the socket closes, its
+// memory, contexts and queued work are gone. Clients are hostile until proven
+// otherwise: messages are bounded, indices checked, shared memory is sealed and
+// nothing in it is believed.
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpushare/gpushare/simgpu/sim"
+	"github.com/gpushare/gpushare/simgpu/wire"
+)
+
+// Versions that the simulated driver reports.
+const (
+	DriverVersion = "575.57.08"
+	CUDAVersion   = 12090
+)
+
+// Config describes the simulated node.
+type Config struct {
+	GPUs            int
+	Model           string // device name; "(SIMULATED)" is appended
+	MemoryBytes     uint64 // of each GPU
+	ContextBytes    uint64 // device memory that a context costs
+	Multiprocessors uint32
+	Slice           time.Duration
+	SwitchCost      time.Duration
+	KernelTimes     map[string]time.Duration
+	Seed            string // makes the UUIDs; the same seed gives the same ones
+}
+
+// Validate reports the first value that cannot be simulated.
+func (c Config) Validate() error {
+	switch {
+	case c.GPUs < 1 || c.GPUs > wire.MaxGPUs:
+		return fmt.Errorf("gpus %d: must be 1 to %d", c.GPUs, wire.MaxGPUs)
+	case c.MemoryBytes < 1<<20:
+		return fmt.Errorf("memory %d bytes: must be at least 1 MiB", c.MemoryBytes)
+	case c.ContextBytes >= c.MemoryBytes:
+		return fmt.Errorf("context overhead %d bytes: must be less than the memory", c.ContextBytes)
+	case c.Slice < 10*time.Microsecond:
+		return fmt.Errorf("slice %v: must be at least 10us", c.Slice)
+	case c.SwitchCost < 0:
+		return fmt.Errorf("switch cost %v: must not be negative", c.SwitchCost)
+	case len(c.Model) > 70:
+		return errors.New("model: must be at most 70 characters")
+	case c.Multiprocessors < 1:
+		return errors.New("sms: must be at least 1")
+	}
+	return nil
+}
+
+// Host is a set of simulated GPUs and their clients.
+type Host struct {
+	cfg   Config
+	log   *slog.Logger
+	clock clock
+
+	kickFD   int
+	kickMem  []byte
+	kickWord *uint32 // clients and requests move it to wake the engine thread
+	awake    bool    // the engine thread looks at the rings by itself
+
+	mu      sync.Mutex
+	machine *sim.Machine
+	gpus    []*gpu
+	clients map[uint32]*client
+	nextID  uint32
+	groups  map[string]*group
+	names   *nameTable
+	batch   []arrival
+	stopped bool
+	conns   sync.WaitGroup
+}
+
+// New makes the GPUs. It starts nothing.
+func New(cfg Config, log *slog.Logger) (*Host, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	h := &Host{
+		cfg: cfg, log: log, clock: newClock(),
+		clients: map[uint32]*client{}, groups: map[string]*group{},
+		names: newNameTable(cfg.KernelTimes),
+	}
+	var err error
+	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096); err != nil {
+		return nil, err
+	}
+	h.kickWord = (*uint32)(unsafe.Pointer(&h.kickMem[0]))
+	h.machine = sim.New(sim.Config{
+		GPUs: cfg.GPUs, Slice: cfg.Slice.Nanoseconds(), SwitchCost: cfg.SwitchCost.Nanoseconds(),
+	}, h.clock.now(), (*sink)(h))
+	for i := range cfg.GPUs {
+		h.gpus = append(h.gpus, newGPU(cfg, i))
+	}
+	return h, nil
+}
+
+// UUID returns the name by which GPU i is known, "GPU-…".
+func (h *Host) UUID(i int) string { return h.gpus[i].uuid }
+
+// uuidOf derives a stable UUID from the seed and the index.
+func uuidOf(seed string, i int) (raw [16]byte, text string) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "simgpu/%s/%d", seed, i))
+	copy(raw[:], sum[:16])
+	raw[6] = raw[6]&0x0f | 0x40
+	raw[8] = raw[8]&0x3f | 0x80
+	return raw, fmt.Sprintf("GPU-%x-%x-%x-%x-%x", raw[0:4], raw[4:6], raw[6:8], raw[8:10], raw[10:16])
+}
+
+// Serve answers clients on l until ctx ends; it returns when every connection
+// and the engine thread have ended. It closes l.
+func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
+	engineDone := make(chan struct{})
+	go func() {
+		defer close(engineDone)
+		h.runEngine()
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var err error
+	for {
+		var c *net.UnixConn
+		if c, err = l.AcceptUnix(); err != nil {
+			break
+		}
+		h.conns.Add(1)
+		go func() {
+			defer h.conns.Done()
+			h.serveConn(c)
+		}()
+	}
+	h.mu.Lock()
+	h.stopped = true
+	for _, c := range h.clients {
+		_ = c.conn.Close()
+	}
+	h.mu.Unlock()
+	h.kick()
+	h.conns.Wait()
+	<-engineDone
+	_ = unix.Munmap(h.kickMem)
+	_ = unix.Close(h.kickFD)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("accept clients: %w", err)
+}
+
+// kick makes the engine thread look again.
+func (h *Host) kick() {
+	atomic.AddUint32(h.kickWord, 1)
+	wakeFutex(h.kickWord)
+}

@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/gpushare/gpushare/simgpu/sim"
+	"github.com/gpushare/gpushare/simgpu/wire"
+)
+
+// answer handles one request of a CUDA client; wanted is false for a request
+// that has no reply.
+func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply, out []byte, wanted bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fail := func(code int32) (wire.Reply, []byte, bool) { return wire.Reply{Status: code}, nil, true }
+	switch req.Op {
+	case wire.OpCtxCreate:
+		if int(req.GPU) >= len(h.gpus) {
+			return fail(wire.CUDAInvalidDevice)
+		}
+		if len(c.contexts) >= maxContexts || !h.reserve(c, int(req.GPU), h.cfg.ContextBytes) {
+			return fail(wire.CUDAOutOfMemory)
+		}
+		c.nextCtx++
+		cc := &clientContext{c: c, gpu: int(req.GPU)}
+		cc.sim = h.machine.AddContext(cc.gpu, cc)
+		c.contexts[c.nextCtx] = cc
+		c.use[cc.gpu].contexts++
+		rep.A = uint64(c.nextCtx)
+	case wire.OpCtxDestroy:
+		if c.contexts[req.Ctx] == nil {
+			return fail(wire.CUDAInvalidContext)
+		}
+		h.catchUpOne(c)
+		h.dropContext(c, req.Ctx)
+		h.kick()
+	case wire.OpStreamCreate:
+		cc := c.contexts[req.Ctx]
+		if cc == nil || req.A > wire.StreamLegacy {
+			return fail(wire.CUDAInvalidContext)
+		}
+		slot, err := h.addStream(c, cc, sim.StreamKind(req.A))
+		if err != nil {
+			return fail(wire.CUDAOutOfMemory)
+		}
+		rep.A = uint64(slot)
+	case wire.OpStreamDestroy:
+		if req.A >= wire.StreamSlots || c.streams[req.A] == nil {
+			return fail(wire.CUDAInvalidHandle)
+		}
+		h.catchUpOne(c)
+		if s := c.streams[req.A]; s != nil {
+			if s.closing = true; s.sim.Len() == 0 {
+				c.freeStream(s)
+			}
+		}
+	case wire.OpFunction:
+		rep.A = uint64(h.names.intern(string(data)))
+	case wire.OpAlloc:
+		return h.alloc(c, req)
+	case wire.OpFree:
+		a, ok := c.allocs[req.A]
+		if !ok {
+			return fail(wire.CUDAInvalidValue)
+		}
+		delete(c.allocs, req.A)
+		h.release(c, a.gpu, a.bytes)
+	case wire.OpMemInfo:
+		if int(req.GPU) >= len(h.gpus) {
+			return fail(wire.CUDAInvalidDevice)
+		}
+		rep = h.memInfo(int(req.GPU))
+	case wire.OpGraphDefine, wire.OpGraphAppend:
+		return h.defineGraph(c, req, data)
+	case wire.OpGraphFree:
+		h.catchUpOne(c)
+		delete(c.graphs, uint32(req.A))
+	case wire.OpHostDone:
+		if req.A < wire.StreamSlots && c.streams[req.A] != nil {
+			h.catchUpOne(c)
+			if s := c.streams[req.A]; s != nil {
+				h.machine.Release(s.sim, req.B)
+			}
+			c.publish()
+			h.kick()
+		}
+		return rep, nil, false
+	default:
+		return fail(wire.CUDAInvalidValue)
+	}
+	return rep, out, true
+}
+
+func (h *Host) alloc(c *client, req *wire.Request) (wire.Reply, []byte, bool) {
+	if int(req.GPU) >= len(h.gpus) {
+		return wire.Reply{Status: wire.CUDAInvalidDevice}, nil, true
+	}
+	n := (req.A + allocationUnit - 1) / allocationUnit * allocationUnit
+	if req.A == 0 || n < req.A || len(c.allocs) >= maxAllocations || !h.reserve(c, int(req.GPU), n) {
+		return wire.Reply{Status: wire.CUDAOutOfMemory}, nil, true
+	}
+	c.nextMem++
+	c.allocs[c.nextMem] = allocation{gpu: int(req.GPU), bytes: n}
+	return wire.Reply{A: c.nextMem}, nil, true
+}
+
+func (h *Host) memInfo(i int) wire.Reply {
+	g := h.gpus[i]
+	return wire.Reply{A: g.info.MemoryBytes - g.use.used, B: g.info.MemoryBytes, C: g.use.used}
+}
+
+func (h *Host) defineGraph(c *client, req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+	g, id := c.graphs[uint32(req.A)], uint32(req.A)
+	if req.Op == wire.OpGraphDefine {
+		if len(c.graphs) >= maxGraphs {
+			return wire.Reply{Status: wire.CUDAOutOfMemory}, nil, true
+		}
+		c.nextGr++
+		g, id = &graph{}, c.nextGr
+		c.graphs[id] = g
+	}
+	if g == nil || len(data)%8 != 0 || len(g.parts)+len(data)/8 > maxGraphParts {
+		return wire.Reply{Status: wire.CUDAInvalidValue}, nil, true
+	}
+	for ; len(data) > 0; data = data[8:] {
+		p := wire.GraphPart{
+			Function: binary.NativeEndian.Uint32(data), Count: binary.NativeEndian.Uint32(data[4:]),
+		}
+		g.parts = append(g.parts, p)
+		g.kernels += uint64(p.Count)
+	}
+	return wire.Reply{A: uint64(id)}, nil, true
+}
+
+// query handles one request of a management client.
+func (h *Host) query(req *wire.Request) (rep wire.Reply, out []byte) {
+	const invalidArgument, notFound = 2, 6
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if int(req.GPU) >= len(h.gpus) {
+		return wire.Reply{Status: notFound}, nil
+	}
+	i := int(req.GPU)
+	g := h.gpus[i]
+	e := binary.NativeEndian
+	const room = wire.MaxMessage - replySize
+	switch req.Op {
+	case wire.OpMemInfo:
+		return h.memInfo(i), nil
+	case wire.OpProcesses:
+		for pid, used := range h.byPID(i) {
+			if len(out)+16 > room {
+				break
+			}
+			out = e.AppendUint32(out, pid)
+			out = e.AppendUint32(out, 0)
+			out = e.AppendUint64(out, used)
+		}
+	case wire.OpUtilization:
+		h.catchUp(true)
+		rep.A = uint64(percent(g.windows.latest(h.machine.Now()).busy))
+		rep.B = rep.A / 2 // memory traffic is not modelled: a plausible figure
+	case wire.OpSamples:
+		h.catchUp(true)
+		out = h.samples(g, req.A, room)
+	default:
+		return wire.Reply{Status: invalidArgument}, nil
+	}
+	return rep, out
+}
+
+// byPID sums the memory of the connections of each process that has a context.
+func (h *Host) byPID(i int) map[uint32]uint64 {
+	m := map[uint32]uint64{}
+	for _, c := range h.clients {
+		if c.use[i].contexts > 0 || c.use[i].used > 0 {
+			m[c.pid] += c.use[i].used
+		}
+	}
+	return m
+}
+
+// samples lists the complete windows that ended after since (wall clock, us),
+// newest first, until room bytes are full.
+func (h *Host) samples(g *gpu, since uint64, room int) (out []byte) {
+	now := h.machine.Now()
+	wall := time.Now().UnixNano() - h.clock.now() // wall clock minus monotonic
+	e := binary.NativeEndian
+	add := func(at uint64, pid, p uint32) bool {
+		if len(out)+16 > room {
+			return false
+		}
+		out = e.AppendUint64(out, at)
+		out = e.AppendUint32(out, pid)
+		out = e.AppendUint32(out, p)
+		return true
+	}
+	last := now/windowLength - 1
+	for i := last; i > last-windowCount+1 && i >= 0; i-- {
+		at := uint64((wall + (i+1)*windowLength) / 1000)
+		if at <= since {
+			break
+		}
+		w := g.windows.at(i)
+		if !add(at, 0, percent(w.busy)) {
+			return out
+		}
+		pids := make([]uint32, 0, len(w.byPID))
+		for pid := range w.byPID {
+			pids = append(pids, pid)
+		}
+		slices.Sort(pids)
+		for _, pid := range pids {
+			if !add(at, pid, percent(w.byPID[pid])) {
+				return out
+			}
+		}
+	}
+	return out
+}
