@@ -1,0 +1,518 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sim.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "gate_os.h"
+
+#define STACK (256 * 1024)
+#define QUEUE 65536u
+#define STREAMS 8
+#define COROUTINES (SIM_TENANTS + 1)
+
+struct work {
+	uint64_t left_ns; // 0 for an event
+	struct CUevent_st *event;
+	uint64_t seq;
+};
+
+// The driver's handles are pointers to incomplete types; the world completes one.
+struct CUevent_st {
+	bool recorded, done;
+	uint64_t at_ns;
+	uint64_t pending; // records not yet done
+};
+
+struct stream {
+	struct work queue[QUEUE];
+	uint32_t head, tail;
+};
+
+struct coroutine {
+	ucontext_t context;
+	void *stack;
+	bool live;
+	uint64_t wake_ns;
+	const uint32_t *word; // wakes early when this is no longer value
+	uint32_t value;
+};
+
+static struct {
+	struct sim_config config;
+	uint64_t now, end;
+	int tenants;
+	struct sim_tenant tenant[SIM_TENANTS];
+	struct stream stream[SIM_TENANTS][STREAMS];
+	uint64_t seq;
+	int running;	    // context on the engine
+	uint64_t slice_end; // of it
+	uint64_t gpu_now;   // simulated up to here
+	struct coroutine coroutine[COROUTINES];
+	ucontext_t scheduler;
+	int current; // coroutine, -1 in the scheduler
+	void *copy[SIM_TENANTS];
+	// The arbiter.
+	uint64_t asked_ns[SIM_TENANTS], asked_wall[SIM_TENANTS];
+	bool finished[SIM_TENANTS];
+	uint32_t window;
+} w;
+
+uint64_t sim_now(void)
+{
+	return w.now;
+}
+
+bool sim_over(void)
+{
+	return w.now >= w.end;
+}
+
+struct sim_tenant *sim_tenant(int index)
+{
+	return &w.tenant[index];
+}
+
+// --- the GPU ---------------------------------------------------------------
+
+static void events_pass(int t)
+{
+	for (int s = 0; s < STREAMS; s++) {
+		struct stream *q = &w.stream[t][s];
+
+		while (q->head != q->tail && !q->queue[q->head % QUEUE].left_ns) {
+			struct CUevent_st *e = q->queue[q->head % QUEUE].event;
+
+			e->at_ns = w.gpu_now;
+			e->pending--;
+			q->head++;
+		}
+	}
+}
+
+static struct work *context_next(int t)
+{
+	struct work *best = NULL;
+
+	events_pass(t);
+	for (int s = 0; s < STREAMS; s++) {
+		struct stream *q = &w.stream[t][s];
+
+		if (q->head != q->tail && (!best || q->queue[q->head % QUEUE].seq < best->seq))
+			best = &q->queue[q->head % QUEUE];
+	}
+	return best;
+}
+
+static void gpu_advance(uint64_t to)
+{
+	while (w.gpu_now < to) {
+		struct work *work = context_next(w.running);
+		uint64_t run;
+
+		if (!work || w.gpu_now >= w.slice_end) {
+			int next = w.running, i;
+
+			for (i = 1; i <= w.tenants; i++) {
+				next = (w.running + i) % w.tenants;
+				if (context_next(next))
+					break;
+			}
+			if (i > w.tenants) {
+				w.gpu_now = to;
+				return;
+			}
+			w.running = next;
+			w.slice_end = w.gpu_now + w.config.slice_ns;
+			continue;
+		}
+		run = to - w.gpu_now;
+		if (run > work->left_ns)
+			run = work->left_ns;
+		if (run > w.slice_end - w.gpu_now)
+			run = w.slice_end - w.gpu_now;
+		w.gpu_now += run;
+		work->left_ns -= run;
+		w.tenant[w.running].executed_ns += run;
+		if (work->left_ns == 0) {
+			for (int s = 0; s < STREAMS; s++) {
+				struct stream *q = &w.stream[w.running][s];
+
+				if (q->head != q->tail && work == &q->queue[q->head % QUEUE])
+					q->head++;
+			}
+		}
+		events_pass(w.running);
+	}
+}
+
+static void gpu_submit(int t, int s, uint64_t ns, struct CUevent_st *event)
+{
+	struct stream *q = &w.stream[t][s];
+
+	gpu_advance(w.now);
+	if (q->tail - q->head >= QUEUE) {
+		fprintf(stderr, "sim: stream full\n");
+		exit(1);
+	}
+	q->queue[q->tail++ % QUEUE] = (struct work){ .left_ns = ns, .event = event, .seq = w.seq++ };
+	events_pass(t);
+}
+
+static bool gpu_idle(int t)
+{
+	gpu_advance(w.now);
+	for (int s = 0; s < STREAMS; s++)
+		if (w.stream[t][s].head != w.stream[t][s].tail)
+			return false;
+	return true;
+}
+
+// --- coroutines --------------------------------------------------------------
+
+static void yield_until(uint64_t wake_ns, const uint32_t *word, uint32_t value)
+{
+	struct coroutine *c = &w.coroutine[w.current];
+
+	c->wake_ns = wake_ns;
+	c->word = word;
+	c->value = value;
+	swapcontext(&c->context, &w.scheduler);
+}
+
+void sim_sleep(uint64_t ns)
+{
+	yield_until(w.now + ns, NULL, 0);
+}
+
+uint64_t gs_os_now(void)
+{
+	return w.now;
+}
+
+void gs_os_pause(void)
+{
+	if (w.current >= 0)
+		sim_sleep(100);
+}
+
+void gs_os_wait(const uint32_t *word, uint32_t value, uint64_t wait_ns)
+{
+	yield_until(w.now + wait_ns + w.config.oversleep_ns, word, value);
+}
+
+void gs_os_ring(uint32_t kind, uint32_t gpu, uint32_t slot, uint64_t wall_ns)
+{
+	(void)gpu;
+	w.tenant[slot].doorbells++;
+	if (kind == GS_DOORBELL_DONE) {
+		w.finished[slot] = true;
+		return;
+	}
+	w.asked_ns[slot] = w.now;
+	w.asked_wall[slot] = wall_ns;
+}
+
+// --- the driver --------------------------------------------------------------
+
+static int stream_index(CUstream s)
+{
+	return (int)((uintptr_t)s >> 4) % STREAMS;
+}
+
+static CUresult event_create(CUevent *ret, unsigned int flags)
+{
+	(void)flags;
+	*ret = calloc(1, sizeof(**ret));
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent e)
+{
+	free(e);
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_record(CUevent e, CUstream s)
+{
+	sim_sleep(w.config.launch_ns / 2);
+	e->pending++;
+	gpu_submit(w.current, stream_index(s), 0, e);
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_query(CUevent e)
+{
+	gpu_advance(w.now);
+	return e->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+static CUresult event_elapsed(float *ret_ms, CUevent a, CUevent b)
+{
+	*ret_ms = (float)((double)(b->at_ns - a->at_ns) / 1e6);
+	return CUDA_SUCCESS;
+}
+
+static CUresult ctx_get(CUcontext *ret)
+{
+	*ret = (CUcontext)(uintptr_t)(0x1000 + w.current);
+	return CUDA_SUCCESS;
+}
+
+static CUresult ctx_push(CUcontext c)
+{
+	(void)c;
+	return CUDA_SUCCESS;
+}
+
+static CUresult ctx_pop(CUcontext *ret)
+{
+	return ctx_get(ret);
+}
+
+// --- programs ----------------------------------------------------------------
+
+void sim_launch(struct sim_tenant *t, uint64_t shape, uint64_t kernel_ns, int stream)
+{
+	struct gs_gate_shape s = { .handle = shape, .grid = { 1024, 1, 1 }, .block = { 256, 1, 1 } };
+	CUstream handle = (CUstream)(uintptr_t)(stream << 4);
+	struct gs_gate_ticket ticket;
+
+	if (t->graph)
+		s = (struct gs_gate_shape){ .handle = shape, .graph = 1 };
+	t->enter(&ticket, 0, handle, GS_GATE_LEGACY, &s);
+	sim_sleep(w.config.launch_ns);
+	gpu_submit(t->index, stream, kernel_ns, NULL);
+	t->leave(&ticket, CUDA_SUCCESS);
+	t->launches++;
+}
+
+void sim_sync(struct sim_tenant *t)
+{
+	while (!gpu_idle(t->index))
+		sim_sleep(5000);
+	t->poll();
+}
+
+void sim_saturate(struct sim_tenant *t)
+{
+	int streams = t->streams ? t->streams : 1;
+
+	for (uint64_t i = 0; !sim_over(); i++) {
+		int s = (int)(i % (uint64_t)streams);
+
+		// A driver's queue holds about a thousand launches.
+		while (w.stream[t->index][s].tail - w.stream[t->index][s].head > 1024) {
+			sim_sleep(10000);
+			gpu_advance(w.now);
+		}
+		if (t->kernel2_ns && i % 2)
+			sim_launch(t, 0x200, t->kernel2_ns, s);
+		else
+			sim_launch(t, 0x100, t->kernel_ns, s);
+		if (t->synchronous)
+			sim_sync(t);
+	}
+}
+
+// --- the daemon ----------------------------------------------------------------
+
+static void page_bump(struct sim_tenant *t)
+{
+	t->page.header.generation++;
+}
+
+void sim_resize(struct sim_tenant *t, uint32_t ceiling_milli)
+{
+	t->page.gpu[0].ceiling_milli = ceiling_milli;
+	page_bump(t);
+}
+
+static void hold_others(int except, uint32_t value)
+{
+	for (int i = 0; i < w.tenants; i++)
+		if (i != except) {
+			w.tenant[i].page.gpu[0].hold = value;
+			page_bump(&w.tenant[i]);
+		}
+}
+
+static void window_open(int i)
+{
+	struct sim_tenant *t = &w.tenant[i];
+	uint64_t length = 3 * w.asked_wall[i], drain = 0, until;
+
+	length = length < 10 * SIM_MS ? 10 * SIM_MS : length > 150 * SIM_MS ? 150 * SIM_MS : length;
+	w.window++;
+	t->windows++;
+	w.finished[i] = false;
+	hold_others(i, w.window);
+	for (int j = 0; j < w.tenants; j++)
+		drain += j == i ? 0 : 10 * SIM_MS;
+	sim_sleep(drain < 40 * SIM_MS ? drain : 40 * SIM_MS);
+	t->page.gpu[0].window = w.window;
+	page_bump(t);
+	for (until = w.now + length; w.now < until && !w.finished[i];)
+		sim_sleep(200000);
+	t->page.gpu[0].window = 0;
+	page_bump(t);
+	hold_others(i, 0);
+	w.asked_ns[i] = 0;
+}
+
+static void arbiter(void)
+{
+	double credit = 300e6;
+	uint64_t last = w.now;
+	int turn = 0;
+
+	for (;;) {
+		sim_sleep(1000000);
+		credit += (double)(w.now - last) * 0.02;
+		credit = credit > 300e6 ? 300e6 : credit;
+		last = w.now;
+		if (credit <= 0)
+			continue;
+		for (int k = 0; k < w.tenants; k++, turn++) {
+			int i = turn % w.tenants;
+			uint64_t from = w.now;
+
+			if (!w.asked_ns[i] || w.now - w.asked_ns[i] > 100 * SIM_MS)
+				continue;
+			window_open(i);
+			credit -= (double)(w.now - from);
+			turn++;
+			break;
+		}
+	}
+}
+
+static void coroutine_main(int i)
+{
+	if (i == SIM_TENANTS)
+		arbiter();
+	else
+		w.tenant[i].program(&w.tenant[i]);
+	w.coroutine[i].live = false;
+	swapcontext(&w.coroutine[i].context, &w.scheduler);
+}
+
+static void coroutine_start(int i)
+{
+	struct coroutine *c = &w.coroutine[i];
+
+	getcontext(&c->context);
+	c->stack = malloc(STACK);
+	c->context.uc_stack.ss_sp = c->stack;
+	c->context.uc_stack.ss_size = STACK;
+	c->context.uc_link = NULL;
+	c->live = true;
+	c->wake_ns = w.now;
+	c->word = NULL;
+	makecontext(&c->context, (void (*)(void))coroutine_main, 1, i);
+}
+
+static void *gate_copy(int i)
+{
+	char from[4096], to[4096 + 16], command[3 * 4096];
+	const char *lib = getenv("GATE_SO");
+	void *handle;
+
+	snprintf(from, sizeof(from), "%s", lib ? lib : "./gate_sim.so");
+	snprintf(to, sizeof(to), "%s.%d.%d", from, (int)getpid(), i);
+	snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
+	if (system(command) != 0)
+		exit(1);
+	handle = dlopen(to, RTLD_NOW | RTLD_LOCAL);
+	remove(to);
+	if (!handle) {
+		fprintf(stderr, "sim: %s\n", dlerror());
+		exit(1);
+	}
+	return handle;
+}
+
+void sim_start(const struct sim_config *config, int n, const uint32_t ceiling_milli[])
+{
+	memset(&w, 0, sizeof(w));
+	w.config = *config;
+	w.now = w.gpu_now = SIM_SEC;
+	w.tenants = n;
+	w.current = -1;
+	for (int i = 0; i < n; i++) {
+		struct sim_tenant *t = &w.tenant[i];
+
+		t->index = i;
+		t->program = sim_saturate;
+		t->page.header.gpu_count = 1;
+		t->page.header.generation = 1;
+		t->page.gpu[0].ceiling_milli = ceiling_milli[i];
+		t->page.gpu[0].alone = n == 1;
+		w.copy[i] = gate_copy(i);
+		t->attach = (__typeof__(t->attach))dlsym(w.copy[i], "gs_gate_attach");
+		t->enter = (__typeof__(t->enter))dlsym(w.copy[i], "gs_gate_enter");
+		t->leave = (__typeof__(t->leave))dlsym(w.copy[i], "gs_gate_leave");
+		t->poll = (__typeof__(t->poll))dlsym(w.copy[i], "gs_gate_poll");
+		t->attach(&(struct gs_gate_env){
+			.page = &t->page,
+			.ledger = &t->ledger,
+			.slot = (uint32_t)i,
+			.driver = { .event_create = event_create,
+				    .event_destroy = event_destroy,
+				    .event_record = event_record,
+				    .event_record_ptsz = event_record,
+				    .event_query = event_query,
+				    .event_elapsed = event_elapsed,
+				    .ctx_get_current = ctx_get,
+				    .ctx_push = ctx_push,
+				    .ctx_pop = ctx_pop },
+		});
+	}
+	if (config->arbiter && n > 1)
+		coroutine_start(SIM_TENANTS);
+}
+
+void sim_run(uint64_t ns)
+{
+	w.end = w.now + ns;
+	for (int i = 0; i < w.tenants; i++)
+		if (!w.coroutine[i].live)
+			coroutine_start(i);
+	while (w.now < w.end) {
+		int next = -1;
+
+		for (int i = 0; i < COROUTINES; i++) {
+			struct coroutine *c = &w.coroutine[i];
+
+			if (!c->live)
+				continue;
+			// A waker takes a few microseconds to be heard.
+			if (c->word && *c->word != c->value && c->wake_ns > w.now + 5000)
+				c->wake_ns = w.now + 5000;
+			if (next < 0 || c->wake_ns < w.coroutine[next].wake_ns)
+				next = i;
+		}
+		if (next < 0)
+			break;
+		if (w.coroutine[next].wake_ns > w.now)
+			w.now = w.coroutine[next].wake_ns;
+		w.current = next;
+		swapcontext(&w.scheduler, &w.coroutine[next].context);
+		w.current = -1;
+	}
+	gpu_advance(w.now);
+}
+
+void sim_stop(void)
+{
+	for (int i = 0; i < COROUTINES; i++)
+		free(w.coroutine[i].stack);
+	for (int i = 0; i < w.tenants; i++)
+		dlclose(w.copy[i]);
+}
