@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package usage
+
+import "github.com/gpushare/gpushare/daemon/nvml"
+
+// Figure is an amount of memory by the driver's account, or the lack of one.
+type Figure struct {
+	Bytes uint64
+	Known bool
+}
+
+// Attribute adds up what the driver says of one GPU's processes, by container.
+// owner names the container of a process, "" if it is none's. A container of
+// which the driver knows a process but not its memory has an unknown figure; one
+// without a process on the GPU uses none.
+func Attribute(s nvml.Sample, containers []string, owner func(pid int) string) map[string]Figure {
+	out := make(map[string]Figure, len(containers))
+	for _, c := range containers {
+		out[c] = Figure{Known: s.ProcessesErr == nil}
+	}
+	if s.ProcessesErr != nil {
+		return out
+	}
+	for _, p := range s.Processes {
+		c := owner(p.PID)
+		f, ok := out[c]
+		if c == "" || !ok {
+			continue
+		}
+		if f.Bytes+p.Bytes >= f.Bytes {
+			f.Bytes += p.Bytes
+		}
+		f.Known = f.Known && p.Known
+		out[c] = f
+	}
+	return out
+}
+
+// Larger is what the daemon acts on: the larger of the container's own account
+// and the driver's, where the driver has one.
+func Larger(ledger uint64, driver Figure) uint64 {
+	if driver.Known {
+		return max(ledger, driver.Bytes)
+	}
+	return ledger
+}
