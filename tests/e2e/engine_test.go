@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -144,12 +143,8 @@ func (b bare) background(t *testing.T, env ...string) container {
 	t.Helper()
 	c, bundle := b.bundle(t, env, "sleep", "100000")
 	t.Cleanup(c.remove)
-	// The container keeps the standard streams of `run --detach`, so they must not be ours.
-	argv := b.n.Command(context.Background(), "", "run", "--detach", "--bundle", bundle.Dir, c.id).Args
-	const detached = `"$@" </dev/null >"$0.out" 2>"$0.err" || { cat "$0.err" >&2; exit 1; }`
-	r := node.Run(within(t), nil, append([]string{"sh", "-c", detached, filepath.Join(bundle.Dir, "log")}, argv...)...)
-	if r.Err != nil {
-		t.Fatal(r.Err)
+	if err := b.n.Detach(within(t), bundle); err != nil {
+		t.Fatal(err)
 	}
 	return c
 }

@@ -115,3 +115,11 @@ func (n *Node) closeBundles(ctx context.Context) {
 		Run(ctx, nil, "runc", "--root", filepath.Join(n.Dir, "runc"), "delete", "--force", strings.TrimSpace(e.Name()))
 	}
 }
+
+// Detach starts the container of a bundle in the background. It keeps the standard
+// streams of its starter, so they are files, not the caller's.
+func (n *Node) Detach(ctx context.Context, b *Bundle) error {
+	const detached = `"$@" </dev/null >"$0.out" 2>"$0.err" || { cat "$0.err" >&2; exit 1; }`
+	argv := n.Command(ctx, "", "run", "--detach", "--bundle", b.Dir, b.ID).Args
+	return Run(ctx, nil, append([]string{"sh", "-c", detached, filepath.Join(b.Dir, "log")}, argv...)...).Err
+}

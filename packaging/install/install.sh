@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The gpushare authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# install.sh PREFIX: copies what `make build` made below PREFIX (bin, lib/gpushare,
+# share/doc/gpushare). Nothing else is touched: no engine's configuration, no
+# service. Libraries go into a directory of their own version, which is never
+# written again: running containers keep the one they started with.
+set -eu
+prefix=${1:?prefix, such as /usr/local}
+cd "$(dirname "$0")/../.."
+version=$(cat internal/version/VERSION)
+libs=$prefix/lib/gpushare
+mkdir -p "$prefix/bin" "$libs" "$prefix/share/doc/gpushare"
+
+# A new file and a rename: a program that runs is not rewritten under its feet.
+place() { # file, directory, mode
+	install -m "$3" "$1" "$2/.$(basename "$1").new"
+	mv -f "$2/.$(basename "$1").new" "$2/$(basename "$1")"
+}
+for b in gpushared gpushare gpushare-runtime; do place "build/bin/$b" "$prefix/bin" 0755; done
+
+digest=$(cat build/lib/libcuda.so.1 build/lib/libnvidia-ml.so.1 | sha256sum | cut -c 1-12)
+dir=$libs/$version-$digest
+if [ ! -d "$dir" ]; then
+	rm -rf "$dir.new"
+	mkdir "$dir.new"
+	for l in libcuda.so.1 libnvidia-ml.so.1; do install -m 0755 "build/lib/$l" "$dir.new/$l"; done
+	mv "$dir.new" "$dir"
+fi
+ln -sfn "$(basename "$dir")" "$libs/current.new"
+mv -T "$libs/current.new" "$libs/current"
+for d in README.md LICENSE; do [ ! -f "$d" ] || place "$d" "$prefix/share/doc/gpushare" 0644; done
+
+cat <<EOF
+Installed gpushare $version below $prefix. Next:
+  1. $prefix/bin/gpushared                  start the daemon (as root)
+  2. tell your engine of the runtime; for Docker, in /etc/docker/daemon.json:
+       "runtimes": { "gpushare": { "path": "$prefix/bin/gpushare-runtime" } }
+     and restart or reload dockerd
+  3. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE
+EOF
