@@ -107,6 +107,14 @@ test-clients: host-setup build ## Only the Python clients in a container
 test-real-driver: build ## The interceptor over NVIDIA's own libraries, without a GPU
 	$(Q)$(GO) run ./tests/suite real-driver
 
+.PHONY: test-engines
+test-engines: host-setup build ## Only the memory limit, on each container engine
+	$(Q)$(GO) run ./tests/suite engines
+
+.PHONY: soak
+soak: host-setup build ## Start and end containers for FOR=10m, then look for leaks
+	$(Q)$(GO) run ./tests/soak -for $(or $(FOR),10m)
+
 .PHONY: bench
 bench: host-setup build ## Cost of being between a program and its (SIMULATED) GPU
 	$(Q)$(GO) run ./tests/bench

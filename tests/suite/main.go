@@ -5,7 +5,7 @@
 // skipped, and ends with one line "N passed, N failed, N skipped". Its exit status
 // is 1 if a test failed, and also if no test ran at all.
 //
-//	go run ./tests/suite check|test|e2e|clients|real-driver|lint
+//	go run ./tests/suite check|test|e2e|engines|clients|real-driver|lint
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 
 func run(ctx context.Context, args []string) int {
 	if len(args) != 1 || lists[args[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: suite check|test|e2e|clients|real-driver|lint")
+		fmt.Fprintln(os.Stderr, "usage: suite check|test|e2e|engines|clients|real-driver|lint")
 		return 2
 	}
 	steps, err := lists[args[0]]()

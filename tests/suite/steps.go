@@ -38,6 +38,7 @@ var lists = map[string]func() ([]step, error){
 		return append(steps, fuzz...), err
 	},
 	"e2e":         func() ([]step, error) { return e2e("."), nil },
+	"engines":     func() ([]step, error) { return e2e("TestMemoryLimit"), nil },
 	"clients":     func() ([]step, error) { return clients(), nil },
 	"real-driver": func() ([]step, error) { return realDriver(), nil },
 	"lint":        func() ([]step, error) { return lint(), nil },
