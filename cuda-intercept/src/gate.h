@@ -51,9 +51,8 @@ struct gs_gate_ticket {
 	CUstream stream;
 };
 
-// The real driver's own entry points. stream_get_ctx, stream_is_capturing (both
-// flavours) and exchange_capture_mode may be NULL (an old driver); if any other
-// is, launches are charged by known prices only.
+// The real driver's own entry points. From stream_get_ctx on they may be NULL (an
+// old driver); if an earlier one is, launches are charged by known prices only.
 struct gs_gate_driver {
 	__typeof__(cuEventCreate) *event_create;
 	__typeof__(cuEventDestroy_v2) *event_destroy;
@@ -67,6 +66,8 @@ struct gs_gate_driver {
 	__typeof__(cuStreamGetCtx) *stream_get_ctx;
 	__typeof__(cuStreamIsCapturing) *stream_is_capturing;
 	__typeof__(cuStreamIsCapturing_ptsz) *stream_is_capturing_ptsz;
+	__typeof__(cuStreamQuery) *stream_query;
+	__typeof__(cuStreamQuery_ptsz) *stream_query_ptsz;
 	__typeof__(cuThreadExchangeStreamCaptureMode) *exchange_capture_mode;
 };
 

@@ -111,8 +111,8 @@ static void pass_cost(struct pass *p, const struct gs_gate_thread *self, bool sa
 		    (self->capped != 0) == p->capped;
 	if (same && self->mark_left_ns >= 0 && (uint64_t)self->mark_left_ns <= p->quantum_ns)
 		unmarked = p->quantum_ns - (uint64_t)self->mark_left_ns;
-	// What has never finished may be long: four such launches fill the bound.
-	weight = p->cost_ns ? p->cost_ns : (p->bound_ns == GS_GATE_UNBOUND ? 1 : p->bound_ns / 4);
+	// What has never finished may be long: two such launches fill the bound.
+	weight = p->cost_ns ? p->cost_ns : (p->bound_ns == GS_GATE_UNBOUND ? 1 : p->bound_ns / 2);
 	p->inflight_ns = 0;
 	if (p->bound_ns == GS_GATE_UNBOUND && !pass_measuring(p))
 		return;
@@ -120,14 +120,29 @@ static void pass_cost(struct pass *p, const struct gs_gate_thread *self, bool sa
 		p->inflight_ns = (p->bound_ns == GS_GATE_UNBOUND ? 0 : unmarked) + weight;
 }
 
+static uint64_t stream_id(const struct pass *p)
+{
+	// Never 0, which means that there was none.
+	return ((uint64_t)(uintptr_t)p->stream ^ (uint64_t)p->flavour << 62) | 1ULL << 63;
+}
+
 // inflight_claim adds the launch to the work in flight if there is room. In a
-// window nothing else of this process may run beside a sample.
+// window nothing else of this process may run beside a sample: only one stream
+// may queue up, and another one's turn comes when all is done.
 static bool inflight_claim(struct pass *p)
 {
-	uint64_t bound = pass_measuring(p) ? 0 : p->bound_ns;
+	uint64_t measured = 0;
+	uint64_t bound = p->bound_ns;
 	uint64_t add = p->inflight_ns ? p->inflight_ns : p->cost_ns;
 	int64_t old = GS_LOAD(p->g->inflight_ns);
 
+	if (pass_measuring(p)) {
+		measured = stream_id(p) * 31 + (p->window ? p->window : GS_LOAD(p->g->self_until_ns));
+		if (bound == GS_GATE_UNBOUND)
+			bound = GS_GATE_INFLIGHT_NS;
+		if (GS_LOAD(p->g->measured) != measured)
+			bound = 0;
+	}
 	if (bound == GS_GATE_UNBOUND)
 		return true;
 	do {
@@ -136,6 +151,8 @@ static bool inflight_claim(struct pass *p)
 	} while (p->inflight_ns &&
 		 !__atomic_compare_exchange_n(&p->g->inflight_ns, &old, old + (int64_t)p->inflight_ns,
 					      true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	if (measured && old <= 0)
+		GS_STORE(p->g->measured, measured);
 	return true;
 }
 
@@ -167,7 +184,7 @@ static uint64_t nap_inflight(struct pass *p)
 	}
 	if (end > p->now_ns)
 		ns = end - p->now_ns;
-	else if (p->now_ns - end > 16 * ns)
+	else if (end != 1 && p->now_ns - end > 16 * ns)
 		ns = (p->now_ns - end) / 16; // late: look ever more rarely
 	if (ns < GS_GATE_NAP_MIN_NS)
 		ns = GS_GATE_NAP_MIN_NS;
@@ -190,6 +207,9 @@ static bool pass_blocked(struct pass *p, struct nap *nap)
 	nap->value = p->generation;
 	if (p->capped && !p->funded) {
 		nap->ns = gs_pace_wait(&p->account->paid_ns, p->now_ns);
+		// A window is dear and short. What runs in it is paid for afterwards.
+		if (p->window && p->price.wanted && nap->ns < GS_GATE_ADVANCE_NS)
+			nap->ns = 0;
 		if (nap->ns)
 			return true;
 	}
@@ -276,9 +296,8 @@ static void pass_pay(struct pass *p, struct gs_gate_thread *self)
 // solo_note keeps track of whether the process uses one stream at a time.
 static bool solo_note(struct pass *p)
 {
-	uint64_t id = (uint64_t)(uintptr_t)p->stream ^ (uint64_t)p->flavour << 62;
+	uint64_t id = stream_id(p);
 
-	id |= 1ULL << 63; // never 0, which means that there was none
 	if (GS_LOAD(p->g->last_stream) != id) {
 		if (GS_LOAD(p->g->last_stream))
 			GS_STORE(p->g->switched_ns, p->now_ns);

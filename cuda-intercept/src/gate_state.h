@@ -35,6 +35,8 @@
 #define GS_GATE_SELF_MIN_NS 10000000ULL
 #define GS_GATE_SELF_MAX_NS 150000000ULL
 #define GS_GATE_SELF_SHARE 50
+// Debt up to which a window lets a shape run that wants a price.
+#define GS_GATE_ADVANCE_NS 1000000000ULL
 #define GS_GATE_PEND_NS 1000000000ULL
 
 #define GS_TRACK_ITEMS 128u
@@ -62,6 +64,8 @@ struct gs_track_item {
 	uint32_t window;     // window id under which it was launched
 	uint32_t alone;	     // 1: launched while alone; 2: and kept to itself
 	uint32_t switches;
+	uint64_t idle_ns; // when the start event went into an idle stream; 0: it did not
+	uint64_t gap_ns;  // host time between that and the launch
 };
 
 struct gs_track_ring {
@@ -81,6 +85,7 @@ struct gs_gate_gpu {
 	uint32_t switches;
 	uint64_t self_until_ns;
 	uint64_t self_next_ns;
+	uint64_t measured; // the stream, in this very window, that may queue up
 	uint64_t probe_ns;
 	uint64_t pend[2]; // shapes that want a price, hashed to bits: now, and an epoch ago
 	uint64_t pend_ns;

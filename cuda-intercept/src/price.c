@@ -122,36 +122,38 @@ void gs_price_get(struct gs_price_table *table, const struct gs_gate_shape *shap
 	ret_view->wanted = ret_view->price_ns == 0 || now_ns >= load(&h->stale_ns);
 }
 
-static void sort(uint64_t *v, uint32_t n)
+static uint64_t last_clean(const struct gs_price_history *h, uint32_t back)
 {
-	for (uint32_t i = 1; i < n; i++)
-		for (uint32_t j = i; j > 0 && v[j] < v[j - 1]; j--) {
-			uint64_t t = v[j];
-
-			v[j] = v[j - 1];
-			v[j - 1] = t;
-		}
+	return h->clean_ns[(h->clean_count - 1 - back) % GS_PRICE_SAMPLES];
 }
 
-// A neighbour's leftover or a preempted launching thread only ever adds to a
-// sample, so where samples agree the low end is right. Where they do not, the
-// shape's time depends on its data: then the mean counts, without the highest.
+// What a sample holds beside the launch's own time (what a neighbour or another
+// stream still had queued) wears off, so the newest samples count, and where they
+// agree the lowest of them is right. Where they keep disagreeing the shape's time
+// depends on its data, and the mean counts, without the highest.
 static bool settle(const struct gs_price_history *h, uint64_t *ret_price_ns)
 {
-	uint64_t v[GS_PRICE_SAMPLES], sum = 0;
-	uint32_t n = h->clean_count < GS_PRICE_SAMPLES ? h->clean_count : GS_PRICE_SAMPLES;
+	uint64_t low = UINT64_MAX, high = 0, sum = 0;
+	uint32_t need = last_clean(h, 0) >= GS_PRICE_LONG_NS ? 2 : GS_PRICE_AGREE;
 
-	memcpy(v, h->clean_ns, sizeof(v));
-	sort(v, n);
-	if (n < 2 || (n < GS_PRICE_SAMPLES && v[1] - v[0] > v[0] / 50 + 1000))
+	if (h->clean_count < need)
 		return false;
-	if (v[n / 2] - v[0] <= v[0] / 10 + 1000) {
-		*ret_price_ns = n > 3 ? v[1] : v[0];
-		return true;
+	for (uint32_t i = 0; i < need; i++) {
+		uint64_t v = last_clean(h, i);
+
+		low = v < low ? v : low;
+		high = v > high ? v : high;
 	}
-	for (uint32_t i = 0; i + 1 < n; i++)
-		sum += v[i];
-	*ret_price_ns = sum / (n - 1);
+	*ret_price_ns = low;
+	if (high - low <= low / 50 + GS_PRICE_GRAIN_NS)
+		return true;
+	if (h->clean_count < GS_PRICE_SAMPLES)
+		return false;
+	for (uint32_t i = 0; i < GS_PRICE_SAMPLES; i++) {
+		sum += h->clean_ns[i];
+		high = h->clean_ns[i] > high ? h->clean_ns[i] : high;
+	}
+	*ret_price_ns = (sum - high) / (GS_PRICE_SAMPLES - 1);
 	return true;
 }
 

@@ -24,6 +24,11 @@
 #define GS_PRICE_WAYS 8u
 // Clean samples kept, and the number that settles a price whatever their spread.
 #define GS_PRICE_SAMPLES 8
+// Samples in a row that must agree, to 1/50 and a grain; two of launches that take
+// GS_PRICE_LONG_NS and more, since a window holds few of those.
+#define GS_PRICE_AGREE 4
+#define GS_PRICE_LONG_NS 2000000ULL
+#define GS_PRICE_GRAIN_NS 1000
 // A price is measured again after this long, and then ever more rarely while the
 // new one agrees.
 #define GS_PRICE_FRESH_MIN_NS 5000000000ULL

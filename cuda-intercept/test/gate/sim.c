@@ -259,6 +259,14 @@ static CUresult event_elapsed(float *ret_ms, CUevent a, CUevent b)
 	return CUDA_SUCCESS;
 }
 
+static CUresult stream_query(CUstream s)
+{
+	struct stream *q = &w.stream[w.current][stream_index(s)];
+
+	gpu_advance(w.now);
+	return q->head == q->tail ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
 static CUresult ctx_get(CUcontext *ret)
 {
 	*ret = (CUcontext)(uintptr_t)(0x1000 + w.current);
@@ -471,7 +479,9 @@ void sim_start(const struct sim_config *config, int n, const uint32_t ceiling_mi
 				    .event_elapsed = event_elapsed,
 				    .ctx_get_current = ctx_get,
 				    .ctx_push = ctx_push,
-				    .ctx_pop = ctx_pop },
+				    .ctx_pop = ctx_pop,
+				    .stream_query = stream_query,
+				    .stream_query_ptsz = stream_query },
 		});
 	}
 	if (config->arbiter && n > 1)
