@@ -611,6 +611,23 @@ typedef enum {
     CU_DEVICE_ATTRIBUTE_MAX,
 } CUdevice_attribute;
 
+enum {
+    CU_EVENT_WAIT_DEFAULT = 0x0,
+    CU_EVENT_WAIT_EXTERNAL = 0x1,
+};
+enum {
+    CU_MEMHOSTALLOC_PORTABLE = 0x1,
+    CU_MEMHOSTALLOC_DEVICEMAP = 0x2,
+    CU_MEMHOSTALLOC_WRITECOMBINED = 0x4,
+    CU_MEMHOSTREGISTER_PORTABLE = 0x1,
+    CU_MEMHOSTREGISTER_DEVICEMAP = 0x2,
+    CU_MEMHOSTREGISTER_IOMEMORY = 0x4,
+    CU_MEMHOSTREGISTER_READ_ONLY = 0x8,
+};
+#define CU_LAUNCH_PARAM_END ((void *)0x0)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x2)
+
 /* Enumerations of which only the size matters. */
 typedef unsigned int CUGLDeviceList;
 typedef unsigned int CUaddress_mode;
