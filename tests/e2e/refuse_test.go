@@ -96,6 +96,8 @@ func TestNothingIsFree(t *testing.T) {
 	}{
 		{"gpus all with a share", []string{"--gpus", "all", "-e", "GPUSHARE_MEMORY=1Gi"}},
 		{"gpus and bind of one node", []string{"--device", nvidia + ":/dev/nvidia0", "-e", "GPUSHARE_MEMORY=1Gi"}},
+		{"bind of /dev with a share", []string{"-v", "/dev:/dev", "-e", "GPUSHARE_MEMORY=1Gi"}},
+		{"every device with a share", []string{"--device-cgroup-rule", "a *:* rwm", "-e", "GPUSHARE_MEMORY=1Gi"}},
 		{"mount over the library", []string{"-e", "GPUSHARE_MEMORY=1Gi", "-v",
 			n.DriverLibraries() + ":/usr/lib/x86_64-linux-gnu/other:ro", "-e", "NVIDIA_VISIBLE_DEVICES=all"}},
 		{"mount over the page", []string{"-e", "GPUSHARE_MEMORY=1Gi", "--tmpfs", "/run/gpushare"}},
