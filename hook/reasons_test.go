@@ -6,8 +6,11 @@ package hook
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+
+	cdi "tags.cncf.io/container-device-interface/specs-go"
 )
 
 // patched returns the docker spec without a request, changed by change.
@@ -306,4 +309,27 @@ func FuzzAsk(f *testing.F) {
 			t.Errorf("%q passed unseen: %+v", key, ask)
 		}
 	})
+}
+
+// A driver spec without hooks that names only the versioned files: nobody but
+// us makes the names that the loader looks for.
+func TestEditMakesSonamesWithoutHooks(t *testing.T) {
+	d := testDriver(t, "plain")
+	edits := &d.Spec.ContainerEdits
+	edits.Mounts = slices.DeleteFunc(edits.Mounts, func(m *cdi.Mount) bool { return strings.HasSuffix(m.ContainerPath, ".so.1") })
+	out, err := edit(readFile(t, "minimal.in.json"), d, testGrant("0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Parse(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []struct{ name, source string }{{"libcuda.so.1", testGrant().CUDA}, {"libnvidia-ml.so.1", testGrant().NVML}} {
+		if !slices.ContainsFunc(s.mounts, func(m mount) bool {
+			return m.destination == "/usr/lib/x86_64-linux-gnu/"+l.name && m.source == l.source
+		}) {
+			t.Errorf("%s is not mounted", l.name)
+		}
+	}
 }

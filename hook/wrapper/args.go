@@ -78,7 +78,9 @@ func parse(args []string) *invocation {
 	}
 	inv.command = rest[0]
 	if known := commands[inv.command]; known != nil {
-		inv.scan(rest[1:], known, false)
+		// What follows the id of exec is the program's own.
+		own := inv.command == "exec"
+		inv.ids = append(inv.ids, inv.scan(rest[1:], known, own)...)
 	}
 	if inv.unsure == "" {
 		return inv

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -14,9 +15,11 @@ import (
 )
 
 // execRuntime becomes the low-level runtime at path: same process, same
-// environment, same arguments. It returns only if that fails.
+// environment, same arguments. It returns only if that fails. The runtime is
+// called by its plain name, as it would be without us, since it prints that.
 func execRuntime(path string, args []string) error {
-	if err := syscall.Exec(path, append([]string{path}, args...), os.Environ()); err != nil {
+	argv := append([]string{filepath.Base(path)}, args...)
+	if err := syscall.Exec(path, argv, os.Environ()); err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
 	return nil

@@ -261,7 +261,7 @@ func (m *machine) id(name string) string {
 type daemon struct {
 	t      *testing.T
 	runDir string
-	server *http.Server
+	stop   func() // as if it had been killed and its socket swept
 
 	mu       sync.Mutex
 	claims   []v1.ClaimRequest
@@ -283,16 +283,18 @@ func startDaemon(t *testing.T, runDir string) *daemon {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/claims", d.claim)
 	mux.HandleFunc("DELETE /v1/claims/{id}", d.release)
-	d.server = &http.Server{Handler: mux}
+	server := &http.Server{Handler: mux}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = d.server.Serve(listener)
+		_ = server.Serve(listener)
 	}()
-	t.Cleanup(func() {
-		d.server.Close()
+	d.stop = sync.OnceFunc(func() {
+		listener.Close() // before Serve has begun, Close does not know of it
+		server.Close()
 		<-done
 	})
+	t.Cleanup(d.stop)
 	return d
 }
 
@@ -352,4 +354,15 @@ func annotations(add map[string]any) func(map[string]any) {
 		maps.Copy(all, add)
 		spec["annotations"] = all
 	}
+}
+
+// withCgroup returns a bundle's spec with another control group.
+func withCgroup(m *machine, bundle, path string) map[string]any {
+	m.t.Helper()
+	var spec map[string]any
+	if err := json.Unmarshal([]byte(m.read(bundle+"/config.json")), &spec); err != nil {
+		m.t.Fatal(err)
+	}
+	spec["linux"].(map[string]any)["cgroupsPath"] = path
+	return spec
 }

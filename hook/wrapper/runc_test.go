@@ -153,7 +153,7 @@ func waitStopped(t *testing.T, m *machine, id string) {
 
 func TestNonGPUContainerIsUntouched(t *testing.T) {
 	m := newMachine(t)
-	m.daemon.server.Close() // also with the daemon down
+	m.daemon.stop() // also with the daemon down
 	b := m.bundle("b", "echo plain", func(spec map[string]any) {
 		setenv(spec, "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
 		annotations(map[string]any{"org.example/x": "1"})(spec)
