@@ -465,13 +465,13 @@ void gs_gate_settled(const struct gs_track_item *item, const struct gs_price_cha
 			gs_pace_charge(&account->paid_ns, now_ns, delta < 0 ? -wall : wall);
 	}
 	if (change->settled) {
-		uint64_t bit = ~(1ULL << (item->ref.index % 64));
-		uint64_t left = __atomic_and_fetch(&g->pend[0], bit, __ATOMIC_RELAXED) |
-				__atomic_and_fetch(&g->pend[1], bit, __ATOMIC_RELAXED);
+		uint64_t bit = 1ULL << (item->ref.index % 64);
+		uint64_t pend = __atomic_fetch_and(&g->pend[0], ~bit, __ATOMIC_RELAXED) |
+				__atomic_fetch_and(&g->pend[1], ~bit, __ATOMIC_RELAXED);
 
-		if (item->window && !left)
+		if (item->window && pend == bit)
 			gs_os_ring((uint32_t)GS_DOORBELL_DONE, item->gpu, gs_gate.slot, sample_ns);
-		if (item->alone == 2 && !left)
+		if (item->alone == 2 && pend == bit)
 			GS_STORE(g->self_until_ns, now_ns);
 	}
 }

@@ -162,6 +162,8 @@ static void observe_clean(struct gs_price_entry *e, struct gs_price_history *h, 
 {
 	uint64_t old = load(&e->price_ns), price;
 
+	if (old && now_ns < load(&h->stale_ns))
+		return; // launched before the price was settled
 	h->clean_ns[h->clean_count % GS_PRICE_SAMPLES] = sample_ns;
 	h->clean_count++;
 	if (!settle(h, &price))

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Linear memory.
+
+#include "attach.h"
+#include "cuda_bodies.h"
+#include "cuda_hooks.h"
+#include "grant.h"
+#include "ledger.h"
+#include "pool.h"
+
+// finish records a successful allocation, or undoes a failed one.
+static CUresult finish(const struct gs_grant *g, CUdeviceptr ptr, CUresult r)
+{
+	if (r != CUDA_SUCCESS) {
+		gs_grant_undo(g);
+		return r;
+	}
+	if (gs_grant_record(g, GS_KIND_POINTER, ptr) == 0)
+		return CUDA_SUCCESS;
+	if (gs_cuda_real.cuMemFree_v2)
+		gs_cuda_real.cuMemFree_v2(ptr);
+	gs_grant_undo(g);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult gs_cu_alloc(GS_FN(cuMemAlloc_v2) real, CUdeviceptr *ret_ptr, size_t bytes)
+{
+	struct gs_grant g;
+	CUdeviceptr ptr = 0;
+	CUresult r = gs_grant_take(&g, gs_granule(bytes));
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real(ret_ptr ? &ptr : NULL, bytes);
+	r = finish(&g, ptr, r);
+	if (r == CUDA_SUCCESS)
+		*ret_ptr = ptr;
+	return r;
+}
+
+CUresult gs_cu_alloc_v1(GS_FN(cuMemAlloc) real, CUdeviceptr_v1 *ret_ptr, unsigned int bytes)
+{
+	struct gs_grant g;
+	CUdeviceptr_v1 ptr = 0;
+	CUresult r = gs_grant_take(&g, gs_granule(bytes));
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real(ret_ptr ? &ptr : NULL, bytes);
+	r = finish(&g, ptr, r);
+	if (r == CUDA_SUCCESS)
+		*ret_ptr = ptr;
+	return r;
+}
+
+CUresult gs_cu_managed(GS_FN(cuMemAllocManaged) real, CUdeviceptr *ret_ptr, size_t bytes, unsigned int flags)
+{
+	struct gs_grant g;
+	CUdeviceptr ptr = 0;
+	CUresult r = gs_grant_take(&g, gs_granule(bytes));
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real(ret_ptr ? &ptr : NULL, bytes, flags);
+	r = finish(&g, ptr, r);
+	if (r == CUDA_SUCCESS)
+		*ret_ptr = ptr;
+	return r;
+}
+
+// pitched returns the bytes of height rows; it saturates.
+static uint64_t pitched(uint64_t pitch, uint64_t height)
+{
+	uint64_t bytes;
+
+	return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : gs_granule(bytes);
+}
+
+// The pitch is the driver's choice: at least a multiple of the granule is
+// charged, and the rest when it is known.
+static CUresult finish_pitch(struct gs_grant *g, CUdeviceptr ptr, uint64_t pitch, uint64_t height, CUresult r)
+{
+	if (r == CUDA_SUCCESS && gs_grant_resize(g, pitched(pitch, height)) < 0) {
+		if (gs_cuda_real.cuMemFree_v2)
+			gs_cuda_real.cuMemFree_v2(ptr);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return finish(g, ptr, r);
+}
+
+CUresult gs_cu_pitch(GS_FN(cuMemAllocPitch_v2) real, CUdeviceptr *ret_ptr, size_t *ret_pitch, size_t width,
+		     size_t height, unsigned int element)
+{
+	struct gs_grant g;
+	CUdeviceptr ptr = 0;
+	size_t pitch = 0;
+	CUresult r = gs_grant_take(&g, pitched(gs_granule(width), height));
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real(ret_ptr ? &ptr : NULL, ret_pitch ? &pitch : NULL, width, height, element);
+	r = finish_pitch(&g, ptr, pitch, height, r);
+	if (r == CUDA_SUCCESS) {
+		*ret_ptr = ptr;
+		*ret_pitch = pitch;
+	}
+	return r;
+}
+
+CUresult gs_cu_pitch_v1(GS_FN(cuMemAllocPitch) real, CUdeviceptr_v1 *ret_ptr, unsigned int *ret_pitch,
+			unsigned int width, unsigned int height, unsigned int element)
+{
+	struct gs_grant g;
+	CUdeviceptr_v1 ptr = 0;
+	unsigned int pitch = 0;
+	CUresult r = gs_grant_take(&g, pitched(gs_granule(width), height));
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real(ret_ptr ? &ptr : NULL, ret_pitch ? &pitch : NULL, width, height, element);
+	r = finish_pitch(&g, ptr, pitch, height, r);
+	if (r == CUDA_SUCCESS) {
+		*ret_ptr = ptr;
+		*ret_pitch = pitch;
+	}
+	return r;
+}
+
+CUresult gs_cu_free(GS_FN(cuMemFree_v2) real, CUdeviceptr ptr)
+{
+	struct gs_entry e;
+	bool known = gs_attached() && gs_registry_take(GS_KIND_POINTER, ptr, &e);
+	CUresult r = real(ptr);
+
+	return known ? gs_pool_freed(&e, r) : r;
+}
+
+CUresult gs_cu_free_v1(GS_FN(cuMemFree) real, CUdeviceptr_v1 ptr)
+{
+	struct gs_entry e;
+	bool known = gs_attached() && gs_registry_take(GS_KIND_POINTER, ptr, &e);
+	CUresult r = real(ptr);
+
+	return known ? gs_pool_freed(&e, r) : r;
+}

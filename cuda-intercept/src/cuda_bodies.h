@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Bodies of the wrappers of libcuda.so.1. real is the driver's function; the
+// rest are the caller's arguments. Outputs are set only on success.
+
+#ifndef GS_CUDA_BODIES_H
+#define GS_CUDA_BODIES_H
+
+#include "cuda_abi.h"
+#include "gate.h"
+
+#define GS_FN(symbol) __typeof__(symbol) *
+
+// cuda_init.c
+CUresult gs_cu_init(GS_FN(cuInit) real, unsigned int flags);
+
+// cuda_lookup.c
+CUresult gs_cu_get_proc(GS_FN(cuGetProcAddress) real, const char *name, void **ret_fn, int version,
+			cuuint64_t flags);
+CUresult gs_cu_get_proc_v2(GS_FN(cuGetProcAddress_v2) real, const char *name, void **ret_fn, int version,
+			   cuuint64_t flags, CUdriverProcAddressQueryResult *ret_status);
+
+// cuda_alloc.c
+CUresult gs_cu_alloc(GS_FN(cuMemAlloc_v2) real, CUdeviceptr *ret_ptr, size_t bytes);
+CUresult gs_cu_alloc_v1(GS_FN(cuMemAlloc) real, CUdeviceptr_v1 *ret_ptr, unsigned int bytes);
+CUresult gs_cu_managed(GS_FN(cuMemAllocManaged) real, CUdeviceptr *ret_ptr, size_t bytes, unsigned int flags);
+CUresult gs_cu_pitch(GS_FN(cuMemAllocPitch_v2) real, CUdeviceptr *ret_ptr, size_t *ret_pitch, size_t width,
+		     size_t height, unsigned int element);
+CUresult gs_cu_pitch_v1(GS_FN(cuMemAllocPitch) real, CUdeviceptr_v1 *ret_ptr, unsigned int *ret_pitch,
+			unsigned int width, unsigned int height, unsigned int element);
+CUresult gs_cu_free(GS_FN(cuMemFree_v2) real, CUdeviceptr ptr);
+CUresult gs_cu_free_v1(GS_FN(cuMemFree) real, CUdeviceptr_v1 ptr);
+
+// cuda_pool.c
+CUresult gs_cu_alloc_async(GS_FN(cuMemAllocAsync) real, CUdeviceptr *ret_ptr, size_t bytes, CUstream stream);
+CUresult gs_cu_alloc_from_pool(GS_FN(cuMemAllocFromPoolAsync) real, CUdeviceptr *ret_ptr, size_t bytes,
+			       CUmemoryPool pool, CUstream stream);
+CUresult gs_cu_free_async(GS_FN(cuMemFreeAsync) real, CUdeviceptr ptr, CUstream stream);
+CUresult gs_cu_pool_create(GS_FN(cuMemPoolCreate) real, CUmemoryPool *ret_pool, const CUmemPoolProps *props);
+CUresult gs_cu_pool_destroy(GS_FN(cuMemPoolDestroy) real, CUmemoryPool pool);
+CUresult gs_cu_pool_trim(GS_FN(cuMemPoolTrimTo) real, CUmemoryPool pool, size_t keep);
+CUresult gs_cu_pool_set_attribute(GS_FN(cuMemPoolSetAttribute) real, CUmemoryPool pool,
+				  CUmemPool_attribute attribute, void *value);
+
+// cuda_vmm.c
+CUresult gs_cu_mem_create(GS_FN(cuMemCreate) real, CUmemGenericAllocationHandle *ret_handle, size_t bytes,
+			  const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult gs_cu_mem_release(GS_FN(cuMemRelease) real, CUmemGenericAllocationHandle handle);
+CUresult gs_cu_mem_retain(GS_FN(cuMemRetainAllocationHandle) real, CUmemGenericAllocationHandle *ret_handle,
+			  void *address);
+CUresult gs_cu_mem_map(GS_FN(cuMemMap) real, CUdeviceptr ptr, size_t bytes, size_t offset,
+		       CUmemGenericAllocationHandle handle, unsigned long long flags);
+CUresult gs_cu_mem_unmap(GS_FN(cuMemUnmap) real, CUdeviceptr ptr, size_t bytes);
+
+// cuda_array.c
+CUresult gs_cu_array_create(GS_FN(cuArrayCreate_v2) real, CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR *d);
+CUresult gs_cu_array_create_v1(GS_FN(cuArrayCreate) real, CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR_v1 *d);
+CUresult gs_cu_array3d_create(GS_FN(cuArray3DCreate_v2) real, CUarray *ret_array,
+			      const CUDA_ARRAY3D_DESCRIPTOR *d);
+CUresult gs_cu_array3d_create_v1(GS_FN(cuArray3DCreate) real, CUarray *ret_array,
+				 const CUDA_ARRAY3D_DESCRIPTOR_v1 *d);
+CUresult gs_cu_array_destroy(GS_FN(cuArrayDestroy) real, CUarray array);
+CUresult gs_cu_mipmap_create(GS_FN(cuMipmappedArrayCreate) real, CUmipmappedArray *ret_array,
+			     const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels);
+CUresult gs_cu_mipmap_destroy(GS_FN(cuMipmappedArrayDestroy) real, CUmipmappedArray array);
+
+// cuda_context.c, cuda_primary.c
+CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *ret_ctx, CUdevice dev);
+CUresult gs_cu_primary_release(GS_FN(cuDevicePrimaryCtxRelease) real, CUdevice dev);
+CUresult gs_cu_primary_reset(GS_FN(cuDevicePrimaryCtxReset) real, CUdevice dev);
+CUresult gs_cu_ctx_create(GS_FN(cuCtxCreate) real, CUcontext *ret_ctx, unsigned int flags, CUdevice dev);
+CUresult gs_cu_ctx_create_v3(GS_FN(cuCtxCreate_v3) real, CUcontext *ret_ctx, CUexecAffinityParam *params, int n,
+			     unsigned int flags, CUdevice dev);
+CUresult gs_cu_ctx_create_v4(GS_FN(cuCtxCreate_v4) real, CUcontext *ret_ctx, CUctxCreateParams *params,
+			     unsigned int flags, CUdevice dev);
+CUresult gs_cu_ctx_destroy(GS_FN(cuCtxDestroy_v2) real, CUcontext ctx);
+
+// cuda_view.c
+CUresult gs_cu_mem_info(GS_FN(cuMemGetInfo_v2) real, size_t *ret_free, size_t *ret_total);
+CUresult gs_cu_mem_info_v1(GS_FN(cuMemGetInfo) real, unsigned int *ret_free, unsigned int *ret_total);
+CUresult gs_cu_total_mem(GS_FN(cuDeviceTotalMem_v2) real, size_t *ret_bytes, CUdevice dev);
+CUresult gs_cu_total_mem_v1(GS_FN(cuDeviceTotalMem) real, unsigned int *ret_bytes, CUdevice dev);
+
+// cuda_launch.c
+CUresult gs_cu_launch_kernel(GS_FN(cuLaunchKernel) real, enum gs_gate_flavour flavour, CUfunction f, unsigned int gx,
+			     unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
+			     unsigned int shared_bytes, CUstream stream, void **params, void **extra);
+CUresult gs_cu_launch_kernel_ex(GS_FN(cuLaunchKernelEx) real, enum gs_gate_flavour flavour,
+				const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
+CUresult gs_cu_launch_cooperative(GS_FN(cuLaunchCooperativeKernel) real, enum gs_gate_flavour flavour, CUfunction f,
+				  unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+				  unsigned int by, unsigned int bz, unsigned int shared_bytes, CUstream stream,
+				  void **params);
+CUresult gs_cu_launch_multi(GS_FN(cuLaunchCooperativeKernelMultiDevice) real, enum gs_gate_flavour flavour,
+			    CUDA_LAUNCH_PARAMS *list, unsigned int n, unsigned int flags);
+CUresult gs_cu_launch(GS_FN(cuLaunch) real, enum gs_gate_flavour flavour, CUfunction f);
+CUresult gs_cu_launch_grid(GS_FN(cuLaunchGrid) real, enum gs_gate_flavour flavour, CUfunction f, int width,
+			   int height);
+CUresult gs_cu_launch_grid_async(GS_FN(cuLaunchGridAsync) real, enum gs_gate_flavour flavour, CUfunction f,
+				 int width, int height, CUstream stream);
+CUresult gs_cu_graph_launch(GS_FN(cuGraphLaunch) real, enum gs_gate_flavour flavour, CUgraphExec graph,
+			    CUstream stream);
+CUresult gs_cu_ctx_sync(GS_FN(cuCtxSynchronize) real, enum gs_gate_flavour flavour);
+CUresult gs_cu_stream_sync(GS_FN(cuStreamSynchronize) real, enum gs_gate_flavour flavour, CUstream stream);
+CUresult gs_cu_event_sync(GS_FN(cuEventSynchronize) real, enum gs_gate_flavour flavour, CUevent event);
+CUresult gs_cu_capture_begin(GS_FN(cuStreamBeginCapture) real, enum gs_gate_flavour flavour, CUstream stream);
+CUresult gs_cu_capture_begin_v2(GS_FN(cuStreamBeginCapture_v2) real, enum gs_gate_flavour flavour, CUstream stream,
+				CUstreamCaptureMode mode);
+CUresult gs_cu_capture_begin_to_graph(GS_FN(cuStreamBeginCaptureToGraph) real, enum gs_gate_flavour flavour,
+				      CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+				      const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode);
+CUresult gs_cu_capture_end(GS_FN(cuStreamEndCapture) real, enum gs_gate_flavour flavour, CUstream stream,
+			   CUgraph *ret_graph);
+
+#endif

@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Launches, through the gate; waits and captures, which the gate must know of.
+
+#include <stdbool.h>
+
+#include "attach.h"
+#include "context.h"
+#include "cuda_bodies.h"
+#include "cuda_hooks.h"
+
+// Most GPUs of one multi-device launch.
+#define MULTI_MAX 16
+
+static struct gs_gate_shape kernel(CUfunction f)
+{
+	return (struct gs_gate_shape){.handle = (uintptr_t)f, .grid = {1, 1, 1}};
+}
+
+CUresult gs_cu_launch_kernel(GS_FN(cuLaunchKernel) real, enum gs_gate_flavour flavour, CUfunction f, unsigned int gx,
+			     unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
+			     unsigned int shared_bytes, CUstream stream, void **params, void **extra)
+{
+	struct gs_gate_shape shape = {
+		.handle = (uintptr_t)f,
+		.grid = {gx, gy, gz},
+		.block = {bx, by, bz},
+		.shared_bytes = shared_bytes,
+	};
+	struct gs_gate_ticket t;
+	CUresult r;
+
+	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
+	r = real(f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra);
+	gs_gate_leave(&t, r);
+	return r;
+}
+
+CUresult gs_cu_launch_kernel_ex(GS_FN(cuLaunchKernelEx) real, enum gs_gate_flavour flavour,
+				const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+	struct gs_gate_ticket t;
+	struct gs_gate_shape shape;
+	CUresult r;
+
+	if (!config)
+		return real(config, f, params, extra);
+	shape = (struct gs_gate_shape){
+		.handle = (uintptr_t)f,
+		.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+		.block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+		.shared_bytes = config->sharedMemBytes,
+	};
+	gs_gate_enter(&t, gs_place_launch(), config->hStream, flavour, &shape);
+	r = real(config, f, params, extra);
+	gs_gate_leave(&t, r);
+	return r;
+}
+
+CUresult gs_cu_launch_cooperative(GS_FN(cuLaunchCooperativeKernel) real, enum gs_gate_flavour flavour, CUfunction f,
+				  unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+				  unsigned int by, unsigned int bz, unsigned int shared_bytes, CUstream stream,
+				  void **params)
+{
+	struct gs_gate_shape shape = {
+		.handle = (uintptr_t)f,
+		.grid = {gx, gy, gz},
+		.block = {bx, by, bz},
+		.shared_bytes = shared_bytes,
+	};
+	struct gs_gate_ticket t;
+	CUresult r;
+
+	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
+	r = real(f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params);
+	gs_gate_leave(&t, r);
+	return r;
+}
+
+CUresult gs_cu_launch_multi(GS_FN(cuLaunchCooperativeKernelMultiDevice) real, enum gs_gate_flavour flavour,
+			    CUDA_LAUNCH_PARAMS *list, unsigned int n, unsigned int flags)
+{
+	struct gs_gate_ticket t[MULTI_MAX];
+	unsigned int gated = n < MULTI_MAX ? n : MULTI_MAX;
+	CUresult r;
+
+	if (!list)
+		gated = 0;
+	for (unsigned int i = 0; i < gated; i++) {
+		const CUDA_LAUNCH_PARAMS *p = &list[i];
+		struct gs_gate_shape shape = {
+			.handle = (uintptr_t)p->function,
+			.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
+			.block = {p->blockDimX, p->blockDimY, p->blockDimZ},
+			.shared_bytes = p->sharedMemBytes,
+		};
+
+		gs_gate_enter(&t[i], gs_place_stream(p->hStream), p->hStream, flavour, &shape);
+	}
+	r = real(list, n, flags);
+	for (unsigned int i = 0; i < gated; i++)
+		gs_gate_leave(&t[i], r);
+	return r;
+}
+
+CUresult gs_cu_launch(GS_FN(cuLaunch) real, enum gs_gate_flavour flavour, CUfunction f)
+{
+	struct gs_gate_shape shape = kernel(f);
+	struct gs_gate_ticket t;
+	CUresult r;
+
+	gs_gate_enter(&t, gs_place_launch(), NULL, flavour, &shape);
+	r = real(f);
+	gs_gate_leave(&t, r);
+	return r;
+}
+
+CUresult gs_cu_launch_grid(GS_FN(cuLaunchGrid) real, enum gs_gate_flavour flavour, CUfunction f, int width, int height)
+{
+	struct gs_gate_shape shape = kernel(f);
+	struct gs_gate_ticket t;
+	CUresult r;
+
+	shape.grid[0] = (uint32_t)width;
+	shape.grid[1] = (uint32_t)height;
+	gs_gate_enter(&t, gs_place_launch(), NULL, flavour, &shape);
+	r = real(f, width, height);
+	gs_gate_leave(&t, r);
+	return r;
+}
+
+CUresult gs_cu_launch_grid_async(GS_FN(cuLaunchGridAsync) real, enum gs_gate_flavour flavour, CUfunction f, int width,
+				 int height, CUstream stream)
+{
+	struct gs_gate_shape shape = kernel(f);
+	struct gs_gate_ticket t;
+	CUresult r;
+
+	shape.grid[0] = (uint32_t)width;
+	shape.grid[1] = (uint32_t)height;
+	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
+	r = real(f, width, height, stream);
+	gs_gate_leave(&t, r);
+	return r;
+}
+
+CUresult gs_cu_graph_launch(GS_FN(cuGraphLaunch) real, enum gs_gate_flavour flavour, CUgraphExec graph, CUstream stream)
+{
+	struct gs_gate_shape shape = {.handle = (uintptr_t)graph, .graph = 1};
+	struct gs_gate_ticket t;
+	CUresult r;
+
+	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
+	r = real(graph, stream);
+	gs_gate_leave(&t, r);
+	return r;
+}
+
+// ---- waits ------------------------------------------------------------------
+
+static CUresult waited(CUresult r)
+{
+	if (r == CUDA_SUCCESS)
+		gs_gate_poll();
+	return r;
+}
+
+CUresult gs_cu_ctx_sync(GS_FN(cuCtxSynchronize) real, enum gs_gate_flavour flavour)
+{
+	(void)flavour;
+	return waited(real());
+}
+
+CUresult gs_cu_stream_sync(GS_FN(cuStreamSynchronize) real, enum gs_gate_flavour flavour, CUstream stream)
+{
+	(void)flavour;
+	return waited(real(stream));
+}
+
+CUresult gs_cu_event_sync(GS_FN(cuEventSynchronize) real, enum gs_gate_flavour flavour, CUevent event)
+{
+	(void)flavour;
+	return waited(real(event));
+}
+
+// ---- captures ---------------------------------------------------------------
+
+static CUresult begun(CUresult r)
+{
+	if (r != CUDA_SUCCESS)
+		gs_gate_capture_end();
+	return r;
+}
+
+CUresult gs_cu_capture_begin(GS_FN(cuStreamBeginCapture) real, enum gs_gate_flavour flavour, CUstream stream)
+{
+	(void)flavour;
+	gs_gate_capture_begin();
+	return begun(real(stream));
+}
+
+CUresult gs_cu_capture_begin_v2(GS_FN(cuStreamBeginCapture_v2) real, enum gs_gate_flavour flavour, CUstream stream,
+				CUstreamCaptureMode mode)
+{
+	(void)flavour;
+	gs_gate_capture_begin();
+	return begun(real(stream, mode));
+}
+
+CUresult gs_cu_capture_begin_to_graph(GS_FN(cuStreamBeginCaptureToGraph) real, enum gs_gate_flavour flavour,
+				      CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+				      const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode)
+{
+	(void)flavour;
+	gs_gate_capture_begin();
+	return begun(real(stream, graph, nodes, edges, n, mode));
+}
+
+static bool capturing(enum gs_gate_flavour flavour, CUstream stream)
+{
+	__typeof__(cuStreamIsCapturing) *ask = flavour == GS_GATE_PER_THREAD ? gs_cuda_real.cuStreamIsCapturing_ptsz
+									       : gs_cuda_real.cuStreamIsCapturing;
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return ask && ask(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+CUresult gs_cu_capture_end(GS_FN(cuStreamEndCapture) real, enum gs_gate_flavour flavour, CUstream stream,
+			   CUgraph *ret_graph)
+{
+	bool was = capturing(flavour, stream);
+	CUresult r = real(stream, ret_graph);
+
+	if (was)
+		gs_gate_capture_end();
+	return r;
+}

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ledger.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+
+#include "slots.h"
+
+// Attempts while other processes' words move, and their pauses in rounds of a
+// spin loop: doubling, different in each slot so that two do not keep step.
+#define ATTEMPTS 24
+#define PAUSE_MAX 4096
+
+#define WAIT_STEP_NS 10000000
+
+uint64_t gs_granule(uint64_t bytes)
+{
+	uint64_t up;
+
+	if (__builtin_add_overflow(bytes, GS_CHARGE_GRANULE - 1, &up))
+		return UINT64_MAX;
+	return up & ~(GS_CHARGE_GRANULE - 1);
+}
+
+uint64_t gs_ledger_sum(unsigned gpu)
+{
+	uint32_t high = gs_slots_high();
+	uint64_t sum = 0;
+
+	for (uint32_t slot = 0; slot < high; slot++)
+		if (__builtin_add_overflow(sum, atomic_load(gs_slot_used(gpu, slot)), &sum))
+			return UINT64_MAX; // a damaged word must not wrap to a small sum
+	return sum;
+}
+
+static _Atomic(uint64_t) *own_word(unsigned gpu)
+{
+	return gs_slot_used(gpu, (uint32_t)gs_self.slot);
+}
+
+static void raise_peak(unsigned gpu, uint64_t sum)
+{
+	uint64_t *peak = &gs_self.ledger->gpu[gpu].peak;
+	uint64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
+
+	while (sum > seen && !__atomic_compare_exchange_n(peak, &seen, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void gs_ledger_refund(unsigned gpu, uint64_t bytes)
+{
+	_Atomic(uint64_t) *word = own_word(gpu);
+	uint64_t old = atomic_load(word);
+
+	// Never below zero: the file is writable by the program itself.
+	while (!atomic_compare_exchange_weak(word, &old, old > bytes ? old - bytes : 0))
+		;
+}
+
+void gs_ledger_add(unsigned gpu, uint64_t bytes)
+{
+	atomic_fetch_add(own_word(gpu), bytes);
+	raise_peak(gpu, gs_ledger_sum(gpu));
+}
+
+static bool fits(uint64_t sum, uint64_t bytes, uint64_t limit)
+{
+	return sum <= limit && bytes <= limit - sum;
+}
+
+static bool add_and_check(unsigned gpu, uint64_t bytes, uint64_t limit)
+{
+	uint64_t sum;
+
+	atomic_fetch_add(own_word(gpu), bytes);
+	sum = gs_ledger_sum(gpu);
+	if (sum > limit) {
+		gs_ledger_refund(gpu, bytes);
+		return false;
+	}
+	raise_peak(gpu, sum);
+	return true;
+}
+
+static void pause_rounds(unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++)
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#else
+		__asm__ volatile("" ::: "memory");
+#endif
+}
+
+// try_charge charges if it fits. What does not fit because of a neighbour's
+// attempt that is about to be taken back is tried again.
+static bool try_charge(unsigned gpu, uint64_t bytes, uint64_t limit)
+{
+	unsigned pause = 4 + (unsigned)gs_self.slot % 13;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		uint64_t sum = gs_ledger_sum(gpu);
+
+		if (fits(sum, bytes, limit)) {
+			if (add_and_check(gpu, bytes, limit))
+				return true;
+		} else {
+			pause_rounds(4);
+			if (gs_ledger_sum(gpu) == sum)
+				return false; // full, and nobody moves
+		}
+		pause_rounds(pause);
+		pause = pause < PAUSE_MAX ? pause * 2 : pause;
+		if (i > ATTEMPTS / 2)
+			sched_yield(); // the neighbour may be waiting for this CPU
+	}
+	return false;
+}
+
+// charge_slowly is for a full GPU: look for the dead, and wait for those whose
+// memory the driver is still taking back.
+static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t bytes, uint64_t limit)
+{
+	gs_slots_sweep();
+	sched_yield();
+	if (try_charge(gpu, bytes, limit))
+		return true;
+	for (uint64_t waited = 0; waited < GS_REAP_GRACE + 5 * WAIT_STEP_NS; waited += WAIT_STEP_NS) {
+		struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+		uint64_t sum = gs_ledger_sum(gpu), dying = gs_slots_dying(gpu);
+
+		if (!dying || !fits(sum > dying ? sum - dying : 0, bytes, limit))
+			return false;
+		nanosleep(&step, NULL);
+		gs_slots_reap();
+		if (try_charge(gpu, bytes, limit))
+			return true;
+	}
+	return false;
+}
+
+int gs_ledger_charge(unsigned gpu, uint64_t bytes)
+{
+	uint64_t limit = gs_memory_limit(gpu);
+	int saved = errno;
+	bool ok;
+
+	if (!bytes)
+		return 0;
+	ok = bytes <= limit && (try_charge(gpu, bytes, limit) || charge_slowly(gpu, bytes, limit));
+	errno = saved;
+	return ok ? 0 : -ENOMEM;
+}
+
+void gs_ledger_denied(unsigned gpu, uint64_t bytes)
+{
+	struct gs_gpu_account *account = &gs_self.ledger->gpu[gpu];
+
+	__atomic_fetch_add(&account->denied, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&account->denied_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void gs_ledger_count_context(int n)
+{
+	__atomic_fetch_add(&gs_slot_at((uint32_t)gs_self.slot)->contexts, (uint32_t)n, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What this process holds: which handle costs how many bytes of which GPU.
+//
+// Storage is mapped, never malloc'ed; each of the shards has a mutex that is held
+// for a few memory accesses and never across a driver call. An entry is taken out
+// before the driver is asked to free it and put back if the driver refuses: once
+// the driver has freed it, another thread may be given the same handle.
+
+#ifndef GS_REGISTRY_H
+#define GS_REGISTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum gs_kind {
+	GS_KIND_NONE = 0,
+	GS_KIND_POINTER, // device pointer
+	GS_KIND_ARRAY,
+	GS_KIND_MIPMAP,
+	GS_KIND_CONTEXT, // ctx is its serial number, link 1 for a primary context
+	GS_KIND_HANDLE,	 // of cuMemCreate; link is the memory's number
+	GS_KIND_MEMORY,	 // what cuMemCreate made, by number
+	GS_KIND_MAPPING, // address of cuMemMap; link is the memory's number
+};
+
+struct gs_entry {
+	uint64_t key;
+	uint64_t bytes;
+	uint64_t link; // pointer: 1 + index of its pool, 0 for none
+	uint32_t ctx;  // serial number of the context that owns it, 0 for none
+	uint32_t refs;
+	uint8_t gpu;
+	uint8_t kind;
+};
+
+// gs_registry_put adds an entry. If its key was there, the old entry is set in
+// ret_old (kind GS_KIND_NONE otherwise). It returns 0 or -ENOMEM.
+int gs_registry_put(const struct gs_entry *entry, struct gs_entry *ret_old);
+
+// gs_registry_get and gs_registry_take find an entry; take removes it.
+bool gs_registry_get(enum gs_kind kind, uint64_t key, struct gs_entry *ret_entry);
+bool gs_registry_take(enum gs_kind kind, uint64_t key, struct gs_entry *ret_entry);
+
+// gs_registry_ref adds n to an entry's references and removes it at 0. ret_entry
+// is the entry as it is then. It returns false if there is no such entry.
+bool gs_registry_ref(enum gs_kind kind, uint64_t key, int n, struct gs_entry *ret_entry);
+
+// gs_registry_drain removes what a context owns, the context itself not, and
+// returns the bytes. All of it is on the context's GPU.
+uint64_t gs_registry_drain(uint32_t ctx);
+
+// gs_registry_find returns one entry that match accepts; it looks at all of them.
+typedef bool gs_match(const struct gs_entry *entry, uint64_t arg);
+bool gs_registry_find(gs_match *match, uint64_t arg, struct gs_entry *ret_entry);
+
+// gs_registry_forked forgets everything in a forked child.
+void gs_registry_forked(void);
+
+#endif

@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef F_OFD_SETLK
+#define F_OFD_SETLK 37
+#endif
+
+// Dead slots without bytes that a starting process tries before it takes a new
+// one: keeps slot_high, and with it the cost of a sum, near the processes alive.
+#define TRY_EMPTY 16
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+static bool set_lock(int fd, uint32_t slot, short type)
+{
+	struct flock lock = {
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)(GS_LOCK_BASE + slot),
+		.l_len = 1,
+	};
+
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+static bool holds_bytes(uint32_t slot)
+{
+	for (unsigned gpu = 0; gpu < gs_self.gpus; gpu++)
+		if (atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static uint32_t state_of(uint32_t slot)
+{
+	return __atomic_load_n(&gs_slot_at(slot)->state, __ATOMIC_RELAXED);
+}
+
+// clear empties a slot; the caller holds its lock. The state goes last: a kill
+// in between leaves a dead slot that the next sweep finds.
+static void clear(uint32_t slot)
+{
+	struct gs_slot *s = gs_slot_at(slot);
+
+	for (unsigned gpu = 0; gpu < gs_self.gpus; gpu++)
+		atomic_store(gs_slot_used(gpu, slot), 0);
+	s->pid = 0;
+	s->contexts = 0;
+	__atomic_store_n(&s->died_ns, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->state, (uint32_t)GS_SLOT_FREE, __ATOMIC_SEQ_CST);
+}
+
+// visit looks at one slot of another process through fd, a file description of
+// the caller's own: a description shared with another thread or a forked
+// process would find that process's locks to be its own.
+static void visit(int fd, uint32_t slot)
+{
+	struct gs_slot *s = gs_slot_at(slot);
+	uint64_t died, now;
+
+	if (!set_lock(fd, slot, F_WRLCK))
+		return;
+	died = __atomic_load_n(&s->died_ns, __ATOMIC_RELAXED);
+	now = now_ns();
+	if (!holds_bytes(slot) || (died && died <= now && now - died >= GS_REAP_GRACE))
+		clear(slot);
+	else if (!died || died > now)
+		__atomic_store_n(&s->died_ns, now, __ATOMIC_SEQ_CST);
+	set_lock(fd, slot, F_UNLCK);
+}
+
+// ---- taking a slot ----------------------------------------------------------
+
+// claim tries to make slot ours; what a dead process left in it and the driver
+// may not have freed yet is left alone.
+static bool claim(int fd, uint32_t slot)
+{
+	struct gs_slot *s;
+	uint32_t high;
+
+	if (!set_lock(fd, slot, F_WRLCK))
+		return false;
+	if (holds_bytes(slot)) {
+		set_lock(fd, slot, F_UNLCK);
+		return false;
+	}
+	clear(slot);
+	s = gs_slot_at(slot);
+	s->pid = (uint32_t)getpid();
+	s->library = GS_VERSION;
+	// Before the first charge: a sum that comes after it must see the slot.
+	high = __atomic_load_n(&gs_self.ledger->slot_high, __ATOMIC_SEQ_CST);
+	while (high < slot + 1 &&
+	       !__atomic_compare_exchange_n(&gs_self.ledger->slot_high, &high, slot + 1, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+	__atomic_store_n(&s->state, (uint32_t)GS_SLOT_USED, __ATOMIC_SEQ_CST);
+	gs_self.slot = (int32_t)slot;
+	return true;
+}
+
+static bool search(int fd)
+{
+	uint32_t high = gs_slots_high(), tries = TRY_EMPTY;
+	uint32_t slot;
+
+	for (slot = 0; slot < high; slot++)
+		if (state_of(slot) == GS_SLOT_FREE && claim(fd, slot))
+			return true;
+	for (slot = 0; slot < high && tries; slot++) {
+		if (holds_bytes(slot))
+			continue;
+		tries--;
+		if (claim(fd, slot))
+			return true;
+	}
+	// The hint gives each of many processes that start at once a slot of its
+	// own, so that they do not queue up at the same one.
+	for (;;) {
+		slot = __atomic_load_n(&gs_self.ledger->slot_hint, __ATOMIC_RELAXED);
+		if (slot >= gs_self.slots)
+			break;
+		slot = __atomic_fetch_add(&gs_self.ledger->slot_hint, 1, __ATOMIC_RELAXED);
+		if (slot < gs_self.slots && claim(fd, slot))
+			return true;
+	}
+	for (slot = 0; slot < gs_self.slots; slot++)
+		if (claim(fd, slot))
+			return true;
+	return false;
+}
+
+// move_high gives fd a number out of the way of programs that use fixed ones.
+static int move_high(int fd)
+{
+	struct rlimit limit;
+	int high, least = 1000;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= 1024)
+		least = limit.rlim_cur > 64 ? (int)limit.rlim_cur - 24 : 3;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, least);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+int gs_slots_take(void)
+{
+	int fd = gs_attach_open_ledger();
+
+	if (fd < 0)
+		return -EACCES;
+	gs_slots_sweep();
+	if (!search(fd)) {
+		close(fd);
+		return -ENOSPC;
+	}
+	gs_self.lock_fd = move_high(fd);
+	return 0;
+}
+
+// ---- finding dead slots -----------------------------------------------------
+
+void gs_slots_sweep(void)
+{
+	struct gs_ledger_header *h = gs_self.ledger;
+	uint64_t last = __atomic_load_n(&h->swept_ns, __ATOMIC_RELAXED);
+	uint64_t now = now_ns();
+	uint32_t high = gs_slots_high(), slot, left = GS_SWEEP_MAX;
+	int fd, saved = errno;
+
+	if (!high || (last <= now && now - last < GS_SWEEP_INTERVAL))
+		return;
+	if (!__atomic_compare_exchange_n(&h->swept_ns, &last, now, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return;
+	fd = gs_attach_open_ledger();
+	if (fd < 0) {
+		errno = saved;
+		return;
+	}
+	slot = __atomic_load_n(&h->sweep_next, __ATOMIC_RELAXED) % high;
+	for (uint32_t i = 0; i < high && left; i++, slot = (slot + 1) % high) {
+		if ((int32_t)slot == gs_self.slot || !holds_bytes(slot))
+			continue;
+		visit(fd, slot);
+		left--;
+	}
+	__atomic_store_n(&h->sweep_next, slot, __ATOMIC_RELAXED);
+	close(fd);
+	errno = saved;
+}
+
+void gs_slots_reap(void)
+{
+	uint32_t high = gs_slots_high();
+	int fd = -1, saved = errno;
+
+	for (uint32_t slot = 0; slot < high; slot++) {
+		if ((int32_t)slot == gs_self.slot ||
+		    !__atomic_load_n(&gs_slot_at(slot)->died_ns, __ATOMIC_RELAXED))
+			continue;
+		if (fd < 0)
+			fd = gs_attach_open_ledger();
+		if (fd < 0)
+			break;
+		visit(fd, slot);
+	}
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+}
+
+uint64_t gs_slots_dying(unsigned gpu)
+{
+	uint32_t high = gs_slots_high();
+	uint64_t sum = 0;
+
+	for (uint32_t slot = 0; slot < high; slot++)
+		if (__atomic_load_n(&gs_slot_at(slot)->died_ns, __ATOMIC_RELAXED))
+			sum += atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed);
+	return sum;
+}

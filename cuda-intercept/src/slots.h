@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Slots of the ledger: taking one, and finding those whose process is gone.
+//
+// A slot belongs to whoever holds the write lock on byte GS_LOCK_BASE+slot. Only
+// under that lock are its words zeroed; only its holder adds to them.
+
+#ifndef GS_SLOTS_H
+#define GS_SLOTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attach.h"
+
+static inline struct gs_slot *gs_slot_at(uint32_t slot)
+{
+	return (struct gs_slot *)((char *)gs_self.ledger + GS_LEDGER_HEADER_SIZE) + slot;
+}
+
+// The word that counts the bytes of slot on gpu.
+static inline _Atomic(uint64_t) *gs_slot_used(unsigned gpu, uint32_t slot)
+{
+	char *columns = (char *)gs_self.ledger + GS_LEDGER_HEADER_SIZE + GS_SLOT_COUNT * GS_SLOT_SIZE;
+
+	return (_Atomic(uint64_t) *)columns + (uint64_t)gpu * GS_SLOT_COUNT + slot;
+}
+
+// One more than the highest slot ever taken.
+static inline uint32_t gs_slots_high(void)
+{
+	uint32_t high = __atomic_load_n(&gs_self.ledger->slot_high, __ATOMIC_SEQ_CST);
+
+	return high < gs_self.slots ? high : gs_self.slots;
+}
+
+// gs_slots_take takes a slot for this process, with all its words zero. It
+// returns 0, or a negative errno: -ENOSPC when every slot is in use.
+int gs_slots_take(void);
+
+// gs_slots_sweep looks for dead slots that hold bytes, at most GS_SWEEP_MAX of
+// them and once per GS_SWEEP_INTERVAL in the container; otherwise it does
+// nothing. A dead slot is marked at first and given back after GS_REAP_GRACE.
+void gs_slots_sweep(void);
+
+// gs_slots_reap gives marked slots back whose grace is over.
+void gs_slots_reap(void);
+
+// gs_slots_dying returns the bytes on gpu of slots that are marked dead.
+uint64_t gs_slots_dying(unsigned gpu);
+
+#endif
