@@ -12,9 +12,9 @@ void gs_gate_attach(const struct gs_gate_env *env)
 	if (!env->page || !env->ledger)
 		return;
 	if (gs_gate.forked) {
-		gs_track_forget(NULL);
 		gs_price_reset_locks(&gs_gate.prices);
 		memset(gs_gate.gpu, 0, sizeof(gs_gate.gpu));
+		gs_gate.polling = 0;
 		memset(&gs_gate_thread, 0, sizeof(gs_gate_thread));
 		gs_gate.captures = 0;
 		gs_gate.ring_ns = 0;
@@ -22,6 +22,9 @@ void gs_gate_attach(const struct gs_gate_env *env)
 	}
 	gs_gate.ledger = env->ledger;
 	gs_gate.slot = env->slot;
+	gs_gate.gpu_count = env->page->header.gpu_count;
+	if (gs_gate.gpu_count > GS_MAX_GPUS)
+		gs_gate.gpu_count = GS_MAX_GPUS;
 	gs_gate.driver = *d;
 	gs_gate.trackable = d->event_create && d->event_destroy && d->event_record &&
 			    d->event_record_ptsz && d->event_query && d->event_elapsed &&

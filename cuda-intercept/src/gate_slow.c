@@ -375,7 +375,7 @@ static void pass_track(struct pass *p, struct gs_gate_ticket *ticket, bool sampl
 		gs_gate_landed(p->g, (int64_t)p->inflight_ns);
 		return;
 	}
-	item = &gs_gate.ring.item[index];
+	item = &p->g->ring.item[index];
 	GS_STORE(item->inflight_ns, (int64_t)p->inflight_ns);
 	item->ref = p->price.ref;
 	item->charged_ns = p->price.price_ns ? GS_PRICE_CHARGED : p->cost_ns;
@@ -399,7 +399,7 @@ void gs_gate_enter_slow(struct gs_gate_ticket *ticket, uint32_t gpu, CUstream st
 		.page = gs_gate.page,
 	};
 
-	if (gpu >= p.page->header.gpu_count || gpu >= GS_MAX_GPUS)
+	if (gpu >= gs_gate.gpu_count)
 		return;
 	if (GS_LOAD(gs_gate.captures) && gs_gate_capturing(stream, flavour))
 		goto out;
@@ -438,20 +438,20 @@ void gs_gate_leave_slow(struct gs_gate_ticket *ticket, CUresult result)
 			self->budget_ns += ticket->paid_ns;
 		account_add(&gs_gate.ledger->gpu[ticket->gpu].charged_ns, -ticket->cost_ns);
 		if (ticket->flags & TICKET_TRACKED)
-			gs_track_cancel(ticket->sample);
+			gs_track_cancel(ticket->gpu, ticket->sample);
 	} else if (ticket->flags & TICKET_TRACKED) {
-		gs_track_end(ticket->sample, ticket->stream, (enum gs_gate_flavour)ticket->flavour);
+		gs_track_end(ticket->gpu, ticket->sample, ticket->stream,
+			     (enum gs_gate_flavour)ticket->flavour);
 	}
 	errno = error;
 }
 
-void gs_gate_settled(const struct gs_track_item *item, const struct gs_price_change *change,
-		     uint64_t sample_ns, uint64_t now_ns)
+void gs_gate_settled(uint32_t gpu, const struct gs_track_item *item,
+		     const struct gs_price_change *change, uint64_t sample_ns, uint64_t now_ns)
 {
-	const struct gs_gpu_limit *limit = &gs_gate.page->gpu[item->gpu];
-	struct gs_gpu_account *account = &gs_gate.ledger->gpu[item->gpu];
-	struct gs_gate_gpu *g = &gs_gate.gpu[item->gpu];
-	uint32_t ceiling = GS_LOAD(limit->ceiling_milli);
+	struct gs_gpu_account *account = &gs_gate.ledger->gpu[gpu];
+	struct gs_gate_gpu *g = &gs_gate.gpu[gpu];
+	uint32_t ceiling = GS_LOAD(gs_gate.page->gpu[gpu].ceiling_milli);
 	int64_t delta = 0, wall;
 
 	if (item->charged_ns != GS_PRICE_CHARGED)
@@ -470,7 +470,7 @@ void gs_gate_settled(const struct gs_track_item *item, const struct gs_price_cha
 				__atomic_fetch_and(&g->pend[1], ~bit, __ATOMIC_RELAXED);
 
 		if (item->window && pend == bit)
-			gs_os_ring((uint32_t)GS_DOORBELL_DONE, item->gpu, gs_gate.slot, sample_ns);
+			gs_os_ring((uint32_t)GS_DOORBELL_DONE, gpu, gs_gate.slot, sample_ns);
 		if (item->alone == 2 && pend == bit)
 			GS_STORE(g->self_until_ns, now_ns);
 	}

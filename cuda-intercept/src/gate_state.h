@@ -52,8 +52,7 @@ enum gs_track_state {
 // ring and are used again.
 struct gs_track_item {
 	uint32_t state;
-	uint32_t gpu;
-	CUcontext context; // of the events
+	CUcontext context; // of the events; NULL: there are none
 	CUevent start;
 	CUevent end;
 	int64_t inflight_ns; // to take off the GPU's in-flight sum
@@ -68,10 +67,11 @@ struct gs_track_item {
 	uint64_t gap_ns;  // host time between that and the launch
 };
 
+// A ring for each GPU: most programs have one context on each, and so keep their
+// events.
 struct gs_track_ring {
-	uint32_t head;	  // next place to give out
-	uint32_t tail;	  // oldest place in use
-	uint32_t polling; // 1 while a thread looks at the events
+	uint32_t head; // next place to give out
+	uint32_t tail; // oldest place in use
 	struct gs_track_item item[GS_TRACK_ITEMS];
 };
 
@@ -89,6 +89,7 @@ struct gs_gate_gpu {
 	uint64_t probe_ns;
 	uint64_t pend[2]; // shapes that want a price, hashed to bits: now, and an epoch ago
 	uint64_t pend_ns;
+	struct gs_track_ring ring;
 };
 
 struct gs_gate_state {
@@ -98,10 +99,11 @@ struct gs_gate_state {
 	uint32_t captures;
 	uint32_t trackable; // the driver has what events need
 	uint32_t forked;
+	uint32_t gpu_count;
+	uint32_t polling; // 1 while a thread looks at events, or destroys some
 	uint64_t ring_ns; // no doorbell before
 	struct gs_gate_driver driver;
 	struct gs_gate_gpu gpu[GS_MAX_GPUS];
-	struct gs_track_ring ring;
 	struct gs_price_table prices;
 };
 
@@ -110,16 +112,16 @@ extern struct gs_gate_state gs_gate __attribute__((visibility("hidden")));
 #define GS_LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
 #define GS_STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
-// gs_track_begin takes a place in the ring for a launch about to be made in
+// gs_track_begin takes a place in the GPU's ring for a launch about to be made in
 // stream, and records its start event if sample. It returns -1 if that is not
 // possible now; the launch then goes unwatched.
 int32_t gs_track_begin(uint32_t gpu, CUstream stream, enum gs_gate_flavour flavour, bool sample);
 
 // gs_track_end records the end event and starts to watch it.
-void gs_track_end(int32_t index, CUstream stream, enum gs_gate_flavour flavour);
+void gs_track_end(uint32_t gpu, int32_t index, CUstream stream, enum gs_gate_flavour flavour);
 
 // gs_track_cancel gives the place back; the launch did not happen.
-void gs_track_cancel(int32_t index);
+void gs_track_cancel(uint32_t gpu, int32_t index);
 
 // gs_track_poll looks for finished launches and settles them.
 void gs_track_poll(uint64_t now_ns);
@@ -135,8 +137,7 @@ uint64_t gs_track_oldest(uint32_t gpu, uint64_t *ret_cost_ns);
 // gs_track_abandon takes all watched work off gpu's in-flight sum.
 void gs_track_abandon(uint32_t gpu);
 
-// gs_track_forget drops the events of a context; NULL: of every context, without
-// regard to other threads (after fork).
+// gs_track_forget drops the events of a context.
 void gs_track_forget(CUcontext context);
 
 // gs_gate_landed takes finished work off a GPU's in-flight sum.
@@ -158,7 +159,7 @@ static inline void gs_gate_landed(struct gs_gate_gpu *g, int64_t ns)
 bool gs_gate_capturing(CUstream stream, enum gs_gate_flavour flavour);
 
 // gs_gate_settled is called by gs_track_poll for each sample taken in.
-void gs_gate_settled(const struct gs_track_item *item, const struct gs_price_change *change,
-		     uint64_t sample_ns, uint64_t now_ns);
+void gs_gate_settled(uint32_t gpu, const struct gs_track_item *item,
+		     const struct gs_price_change *change, uint64_t sample_ns, uint64_t now_ns);
 
 #endif

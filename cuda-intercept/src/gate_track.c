@@ -43,9 +43,20 @@ bool gs_gate_capturing(CUstream stream, enum gs_gate_flavour flavour)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static struct gs_track_item *item_of(uint32_t index)
+static struct gs_track_item *item_of(uint32_t gpu, uint32_t index)
 {
-	return &gs_gate.ring.item[index % GS_TRACK_ITEMS];
+	return &gs_gate.gpu[gpu].ring.item[index % GS_TRACK_ITEMS];
+}
+
+// One thread at a time looks at events; whoever comes second goes on without.
+static bool polling_take(void)
+{
+	return !__atomic_exchange_n(&gs_gate.polling, 1, __ATOMIC_ACQUIRE);
+}
+
+static void polling_give(void)
+{
+	__atomic_store_n(&gs_gate.polling, 0, __ATOMIC_RELEASE);
 }
 
 static CUcontext context_of(CUstream stream, CUcontext *ret_current)
@@ -61,19 +72,32 @@ static CUcontext context_of(CUstream stream, CUcontext *ret_current)
 	return context;
 }
 
+// events_drop destroys the events of a context that the place was last used for.
+// That context may be going away in another thread: gs_track_forget takes the
+// same flag and leaves none of its events behind, so what is found here lives.
+static bool events_drop(struct gs_track_item *item)
+{
+	if (!polling_take())
+		return false;
+	if (GS_LOAD(item->context)) {
+		gs_gate.driver.event_destroy(item->start);
+		gs_gate.driver.event_destroy(item->end);
+		GS_STORE(item->context, NULL);
+	}
+	polling_give();
+	return true;
+}
+
 static bool events_make(struct gs_track_item *item, CUcontext context, CUcontext current)
 {
 	const struct gs_gate_driver *d = &gs_gate.driver;
-	CUcontext popped;
+	CUcontext have = GS_LOAD(item->context), popped;
 	bool ok;
 
-	if (item->context == context)
+	if (have == context)
 		return true;
-	if (item->context) {
-		d->event_destroy(item->start);
-		d->event_destroy(item->end);
-		item->context = NULL;
-	}
+	if (have && !events_drop(item))
+		return false;
 	if (context != current && d->ctx_push(context) != CUDA_SUCCESS)
 		return false;
 	ok = d->event_create(&item->start, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
@@ -84,7 +108,7 @@ static bool events_make(struct gs_track_item *item, CUcontext context, CUcontext
 	if (context != current)
 		d->ctx_pop(&popped);
 	if (ok)
-		item->context = context;
+		GS_STORE(item->context, context);
 	return ok;
 }
 
@@ -104,9 +128,9 @@ static bool stream_idle(CUstream stream, enum gs_gate_flavour flavour)
 	return ask && ask(stream) == CUDA_SUCCESS;
 }
 
-static int32_t ring_take(void)
+static int32_t ring_take(uint32_t gpu)
 {
-	struct gs_track_ring *ring = &gs_gate.ring;
+	struct gs_track_ring *ring = &gs_gate.gpu[gpu].ring;
 	uint32_t head = GS_LOAD(ring->head);
 
 	do {
@@ -114,7 +138,7 @@ static int32_t ring_take(void)
 			return -1;
 	} while (!__atomic_compare_exchange_n(&ring->head, &head, head + 1, true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_RELAXED));
-	__atomic_store_n(&item_of(head)->state, GS_TRACK_FILLING, __ATOMIC_RELEASE);
+	__atomic_store_n(&item_of(gpu, head)->state, GS_TRACK_FILLING, __ATOMIC_RELEASE);
 	return (int32_t)(head % GS_TRACK_ITEMS);
 }
 
@@ -128,13 +152,11 @@ int32_t gs_track_begin(uint32_t gpu, CUstream stream, enum gs_gate_flavour flavo
 
 	if (!gs_gate.trackable)
 		return -1;
-	index = ring_take();
+	index = ring_take(gpu);
 	if (index < 0)
 		return -1;
-	item = item_of((uint32_t)index);
-	item->gpu = gpu;
+	item = item_of(gpu, (uint32_t)index);
 	item->sample = sample;
-	item->inflight_ns = 0;
 	item->ref.seq = 0;
 	item->idle_ns = item->gap_ns = 0;
 	driver_enter(&mode);
@@ -149,60 +171,60 @@ int32_t gs_track_begin(uint32_t gpu, CUstream stream, enum gs_gate_flavour flavo
 	driver_leave(&mode);
 	if (ok)
 		return index;
-	gs_track_cancel(index);
+	gs_track_cancel(gpu, index);
 	return -1;
 }
 
-static void item_finish(struct gs_track_item *item)
+static void item_finish(uint32_t gpu, struct gs_track_item *item)
 {
-	gs_gate_landed(&gs_gate.gpu[item->gpu],
+	gs_gate_landed(&gs_gate.gpu[gpu],
 		       __atomic_exchange_n(&item->inflight_ns, 0, __ATOMIC_RELAXED));
 	__atomic_store_n(&item->state, GS_TRACK_DONE, __ATOMIC_RELEASE);
 }
 
-void gs_track_cancel(int32_t index)
+void gs_track_cancel(uint32_t gpu, int32_t index)
 {
-	item_finish(item_of((uint32_t)index));
+	item_finish(gpu, item_of(gpu, (uint32_t)index));
 }
 
-void gs_track_end(int32_t index, CUstream stream, enum gs_gate_flavour flavour)
+void gs_track_end(uint32_t gpu, int32_t index, CUstream stream, enum gs_gate_flavour flavour)
 {
-	struct gs_track_item *item = item_of((uint32_t)index);
+	struct gs_track_item *item = item_of(gpu, (uint32_t)index);
 	CUstreamCaptureMode mode;
 	bool ok;
 
 	if (item->idle_ns)
 		item->gap_ns = gs_os_now() - item->idle_ns;
 	driver_enter(&mode);
-	ok = item->context && event_record(item->end, stream, flavour);
+	ok = GS_LOAD(item->context) && event_record(item->end, stream, flavour);
 	driver_leave(&mode);
 	if (!ok) {
-		item_finish(item);
+		item_finish(gpu, item);
 		return;
 	}
-	item->submitted_ns = gs_os_now();
+	GS_STORE(item->submitted_ns, gs_os_now());
 	__atomic_store_n(&item->state, GS_TRACK_LIVE, __ATOMIC_RELEASE);
 }
 
-static bool item_clean(const struct gs_track_item *item)
+static bool item_clean(uint32_t gpu, const struct gs_track_item *item)
 {
-	const struct gs_gpu_limit *limit = &gs_gate.page->gpu[item->gpu];
+	const struct gs_gpu_limit *limit = &gs_gate.page->gpu[gpu];
 
 	if (item->window)
 		return GS_LOAD(limit->window) == item->window;
 	if (!item->alone || !GS_LOAD(limit->alone))
 		return false;
-	return item->alone == 2 || GS_LOAD(gs_gate.gpu[item->gpu].switches) == item->switches;
+	return item->alone == 2 || GS_LOAD(gs_gate.gpu[gpu].switches) == item->switches;
 }
 
-static void item_settle(struct gs_track_item *item, uint64_t now)
+static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 {
 	struct gs_price_change change;
 	uint64_t sample_ns;
 	float ms = 0;
 
 	if (!item->sample ||
-	    gs_gate.driver.event_elapsed(&ms, item->start, item->end) != CUDA_SUCCESS || ms < 0)
+	    gs_gate.driver.event_elapsed(&ms, item->start, item->end) != CUDA_SUCCESS || !(ms >= 0))
 		return;
 	sample_ns = (uint64_t)((double)ms * 1e6);
 	// In an idle stream the start event is over before the launch is made: what
@@ -210,21 +232,21 @@ static void item_settle(struct gs_track_item *item, uint64_t now)
 	if (item->gap_ns)
 		sample_ns = item->gap_ns < sample_ns - sample_ns / 4 ? sample_ns - item->gap_ns
 								     : sample_ns / 4;
-	gs_price_observe(&gs_gate.prices, item->ref, sample_ns, item_clean(item), item->charged_ns,
-			 now, &change);
-	gs_gate_settled(item, &change, sample_ns, now);
+	gs_price_observe(&gs_gate.prices, item->ref, sample_ns, item_clean(gpu, item),
+			 item->charged_ns, now, &change);
+	gs_gate_settled(gpu, item, &change, sample_ns, now);
 }
 
-static void poll_items(uint64_t now)
+static void poll_ring(uint32_t gpu, uint64_t now)
 {
-	struct gs_track_ring *ring = &gs_gate.ring;
+	struct gs_gate_gpu *g = &gs_gate.gpu[gpu];
+	struct gs_track_ring *ring = &g->ring;
 	uint32_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 	uint32_t tail = GS_LOAD(ring->tail);
 	int not_ready = 0, ready = 0;
 
 	for (uint32_t i = tail; i != head && not_ready < POLL_NOT_READY && ready < POLL_READY; i++) {
-		struct gs_track_item *item = item_of(i);
-		struct gs_gate_gpu *g;
+		struct gs_track_item *item = item_of(gpu, i);
 		CUresult result;
 
 		if (__atomic_load_n(&item->state, __ATOMIC_ACQUIRE) != GS_TRACK_LIVE)
@@ -236,101 +258,102 @@ static void poll_items(uint64_t now)
 		}
 		ready++;
 		if (result == CUDA_SUCCESS)
-			item_settle(item, now);
-		g = &gs_gate.gpu[item->gpu];
+			item_settle(gpu, item, now);
 		GS_STORE(g->last_done_ns, now);
 		__atomic_fetch_add(&g->done, 1, __ATOMIC_RELAXED);
-		item_finish(item);
+		item_finish(gpu, item);
 	}
-	while (tail != head && __atomic_load_n(&item_of(tail)->state, __ATOMIC_ACQUIRE) == GS_TRACK_DONE) {
-		__atomic_store_n(&item_of(tail)->state, GS_TRACK_FREE, __ATOMIC_RELAXED);
+	while (tail != head &&
+	       __atomic_load_n(&item_of(gpu, tail)->state, __ATOMIC_ACQUIRE) == GS_TRACK_DONE) {
+		__atomic_store_n(&item_of(gpu, tail)->state, GS_TRACK_FREE, __ATOMIC_RELAXED);
 		tail++;
 	}
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
+}
+
+static bool ring_used(uint32_t gpu)
+{
+	const struct gs_track_ring *ring = &gs_gate.gpu[gpu].ring;
+
+	return GS_LOAD(ring->head) != GS_LOAD(ring->tail);
 }
 
 void gs_track_poll(uint64_t now_ns)
 {
 	CUstreamCaptureMode mode;
 
-	// Whoever comes second leaves it to the first: nobody waits here.
-	if (!gs_track_any() || __atomic_exchange_n(&gs_gate.ring.polling, 1, __ATOMIC_ACQUIRE))
+	if (!gs_track_any() || !polling_take())
 		return;
 	driver_enter(&mode);
-	poll_items(now_ns);
+	for (uint32_t gpu = 0; gpu < gs_gate.gpu_count; gpu++)
+		if (ring_used(gpu))
+			poll_ring(gpu, now_ns);
 	driver_leave(&mode);
-	__atomic_store_n(&gs_gate.ring.polling, 0, __ATOMIC_RELEASE);
+	polling_give();
 }
 
 bool gs_track_any(void)
 {
-	return GS_LOAD(gs_gate.ring.head) != GS_LOAD(gs_gate.ring.tail);
+	for (uint32_t gpu = 0; gpu < gs_gate.gpu_count; gpu++)
+		if (ring_used(gpu))
+			return true;
+	return false;
 }
 
 uint64_t gs_track_oldest(uint32_t gpu, uint64_t *ret_cost_ns)
 {
-	uint32_t head = __atomic_load_n(&gs_gate.ring.head, __ATOMIC_ACQUIRE);
+	const struct gs_track_ring *ring = &gs_gate.gpu[gpu].ring;
+	uint32_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = GS_LOAD(gs_gate.ring.tail); i != head; i++) {
-		const struct gs_track_item *item = item_of(i);
+	*ret_cost_ns = 0;
+	for (uint32_t i = GS_LOAD(ring->tail); i != head; i++) {
+		const struct gs_track_item *item = item_of(gpu, i);
 		uint32_t state = __atomic_load_n(&item->state, __ATOMIC_ACQUIRE);
-		uint64_t from = GS_LOAD(gs_gate.gpu[gpu].last_done_ns), cost;
+		uint64_t from = GS_LOAD(gs_gate.gpu[gpu].last_done_ns);
 
-		if ((state != GS_TRACK_LIVE && state != GS_TRACK_FILLING) || item->gpu != gpu)
-			continue;
-		cost = (uint64_t)GS_LOAD(item->inflight_ns);
-		if (state == GS_TRACK_FILLING) {
-			*ret_cost_ns = cost;
+		if (state == GS_TRACK_FILLING)
 			return 1;
-		}
+		if (state != GS_TRACK_LIVE)
+			continue;
+		*ret_cost_ns = (uint64_t)GS_LOAD(item->inflight_ns);
 		if (GS_LOAD(item->submitted_ns) > from)
 			from = GS_LOAD(item->submitted_ns);
-		*ret_cost_ns = cost;
-		return from + cost;
+		return from + *ret_cost_ns;
 	}
-	*ret_cost_ns = 0;
 	return 0;
 }
 
 void gs_track_abandon(uint32_t gpu)
 {
-	uint32_t head = __atomic_load_n(&gs_gate.ring.head, __ATOMIC_ACQUIRE);
+	const struct gs_track_ring *ring = &gs_gate.gpu[gpu].ring;
+	uint32_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = GS_LOAD(gs_gate.ring.tail); i != head; i++) {
-		struct gs_track_item *item = item_of(i);
+	for (uint32_t i = GS_LOAD(ring->tail); i != head; i++) {
+		struct gs_track_item *item = item_of(gpu, i);
 
-		if (__atomic_load_n(&item->state, __ATOMIC_ACQUIRE) == GS_TRACK_LIVE && item->gpu == gpu)
+		if (__atomic_load_n(&item->state, __ATOMIC_ACQUIRE) == GS_TRACK_LIVE)
 			gs_gate_landed(&gs_gate.gpu[gpu],
 				       __atomic_exchange_n(&item->inflight_ns, 0, __ATOMIC_RELAXED));
 	}
 }
 
+static void item_forget(uint32_t gpu, struct gs_track_item *item, CUcontext context)
+{
+	if (GS_LOAD(item->context) != context)
+		return;
+	GS_STORE(item->context, NULL); // the events go with it
+	if (__atomic_load_n(&item->state, __ATOMIC_ACQUIRE) == GS_TRACK_LIVE)
+		item_finish(gpu, item);
+}
+
 void gs_track_forget(CUcontext context)
 {
-	struct gs_track_ring *ring = &gs_gate.ring;
-
-	// A look at the events takes microseconds; one that takes longer belongs to
-	// a thread that uses the context while this one destroys it.
-	for (int i = 0; context && i < 20000; i++) {
-		if (!__atomic_exchange_n(&ring->polling, 1, __ATOMIC_ACQUIRE))
-			break;
+	// A look at events takes microseconds; one that takes longer than this
+	// belongs to a thread that uses the context while this one destroys it.
+	for (int i = 0; i < 100000 && !polling_take(); i++)
 		gs_os_pause();
-	}
-	for (uint32_t i = 0; i < GS_TRACK_ITEMS; i++) {
-		struct gs_track_item *item = &ring->item[i];
-		uint32_t state = __atomic_load_n(&item->state, __ATOMIC_ACQUIRE);
-
-		if (context && item->context != context)
-			continue;
-		item->context = NULL; // the events go with it
-		if (!context) {
-			item->inflight_ns = 0;
-			item->state = GS_TRACK_FREE;
-		} else if (state == GS_TRACK_LIVE) {
-			item_finish(item);
-		}
-	}
-	if (!context)
-		ring->head = ring->tail = 0;
-	__atomic_store_n(&ring->polling, 0, __ATOMIC_RELEASE);
+	for (uint32_t gpu = 0; gpu < gs_gate.gpu_count; gpu++)
+		for (uint32_t i = 0; i < GS_TRACK_ITEMS; i++)
+			item_forget(gpu, &gs_gate.gpu[gpu].ring.item[i], context);
+	polling_give();
 }
