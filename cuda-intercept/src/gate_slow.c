@@ -339,7 +339,8 @@ static void pass_want(struct pass *p, bool solo)
 	if (pass_measuring(p) || wall == 0 || (p->price.seen < 3 && wall < 1000000))
 		return;
 	if (!p->alone) {
-		ring((uint32_t)GS_DOORBELL_PRICE, p->gpu, wall, p->now_ns);
+		ring((uint32_t)GS_DOORBELL_PRICE, p->gpu, wall > GS_GATE_ASK_NS ? wall : GS_GATE_ASK_NS,
+		     p->now_ns);
 		return;
 	}
 	if (solo || p->now_ns < GS_LOAD(p->g->self_next_ns))

@@ -27,6 +27,9 @@
 #define GS_GATE_NAP_MIN_NS 30000ULL
 #define GS_GATE_NAP_MAX_NS 1000000ULL
 #define GS_GATE_RING_NS 20000000ULL
+// Wall time that a doorbell names at least. A window is three times as long, and a
+// third of it is for the neighbours' queues to run dry.
+#define GS_GATE_ASK_NS 10000000ULL
 #define GS_GATE_PROBE_NS 100000000ULL
 // A stream that was left this long ago is taken to have run dry.
 #define GS_GATE_SOLO_NS 50000000ULL
