@@ -5,7 +5,6 @@ package hook
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	cdi "tags.cncf.io/container-device-interface/specs-go"
@@ -22,29 +21,29 @@ type Driver struct{ Spec *cdi.Spec }
 // (the set that NVIDIA ships as its cuda-compat package), NVML and its tool,
 // and the debugger's backend. Everything else of the driver either opens the
 // device without libcuda or serves graphics and video, which nothing gates.
-var driverFile = regexp.MustCompile(`^(lib(cuda|cudadebugger|nvidia-(ml|ptxjitcompiler|nvvm|nvvm70|gpucomp|tileiras|pkcs11|pkcs11-openssl3))\.so(\.[0-9.]+)?|nvidia-smi)$`)
+var driverFile = newPattern(`^(lib(cuda|cudadebugger|nvidia-(ml|ptxjitcompiler|nvvm|nvvm70|gpucomp|tileiras|pkcs11|pkcs11-openssl3))\.so(\.[0-9.]+)?|nvidia-smi)$`)
 
 // firmware is read by the driver's own tools; it is data, not code.
-var firmware = regexp.MustCompile(`^/(usr/)?lib/firmware/(updates/)?nvidia/[^/]+/gsp[a-z0-9_]*\.bin$`)
+var firmware = newPattern(`^/(usr/)?lib/firmware/(updates/)?nvidia/[^/]+/gsp[a-z0-9_]*\.bin$`)
 
 // foreign matches the directories of 32-bit copies.
-var foreign = regexp.MustCompile(`/(i[3-6]86-linux-gnu|lib32|arm-linux-gnueabihf)/`)
+var foreign = newPattern(`/(i[3-6]86-linux-gnu|lib32|arm-linux-gnueabihf)/`)
 
 var (
-	commonNode  = regexp.MustCompile(`^/dev/(nvidiactl|nvidia-uvm)$`)
-	grantedNode = regexp.MustCompile(`^/dev/(nvidia[0-9]+|nvidia-caps/nvidia-cap[0-9]+)$`)
+	commonNode  = newPattern(`^/dev/(nvidiactl|nvidia-uvm)$`)
+	grantedNode = newPattern(`^/dev/(nvidia[0-9]+|nvidia-caps/nvidia-cap[0-9]+)$`)
 )
 
 // driverVariable matches the variables that a driver spec may set.
-var driverVariable = regexp.MustCompile(`^NVIDIA_[A-Z0-9_]+=`)
+var driverVariable = newPattern(`^NVIDIA_[A-Z0-9_]+=`)
 
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES="
 
 func allowedFile(containerPath string) bool {
-	if foreign.MatchString(containerPath) {
+	if foreign.matches(containerPath) {
 		return false
 	}
-	return driverFile.MatchString(path.Base(containerPath)) || firmware.MatchString(containerPath)
+	return driverFile.matches(path.Base(containerPath)) || firmware.matches(containerPath)
 }
 
 // allowedHook leaves out the two kinds of hooks whose effect we cannot have:
@@ -153,14 +152,14 @@ func (d *Driver) choose(devices []string) (*selection, error) {
 	return &s, nil
 }
 
-func (s *selection) take(edits *cdi.ContainerEdits, nodes *regexp.Regexp) error {
+func (s *selection) take(edits *cdi.ContainerEdits, nodes pattern) error {
 	for _, variable := range edits.Env {
-		if driverVariable.MatchString(variable) && !strings.HasPrefix(variable, visibleDevices) {
+		if driverVariable.matches(variable) && !strings.HasPrefix(variable, visibleDevices) {
 			s.env = append(s.env, variable)
 		}
 	}
 	for _, n := range edits.DeviceNodes {
-		if nodes.MatchString(n.Path) {
+		if nodes.matches(n.Path) {
 			s.nodes = append(s.nodes, n)
 		}
 	}

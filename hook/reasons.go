@@ -6,7 +6,6 @@ package hook
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -73,13 +72,22 @@ func (r *rule) nvidia(majors []int64) bool {
 }
 
 // vendorFile matches files that only NVIDIA's driver has.
-var vendorFile = regexp.MustCompile(`^(lib(cuda|cudadebugger|nvcuvid|nvoptix|nvidia-[a-z0-9-]+|(GLX|EGL|GLESv1_CM|GLESv2|vdpau)_nvidia)\.so(\.[0-9.]+)?|nvidia-(smi|debugdump|persistenced|cuda-mps-control|cuda-mps-server))$`)
+var vendorFile = newPattern(`^(lib(cuda|cudadebugger|nvcuvid|nvoptix|nvidia-[a-z0-9-]+|(GLX|EGL|GLESv1_CM|GLESv2|vdpau)_nvidia)\.so(\..*)?|nvidia-(smi|debugdump|persistenced|cuda-mps-control|cuda-mps-server))$`)
 
 // vendor says whether the mount is a file of the driver. Whether it is the one
 // that the node has now does not matter: none but ours may be seen.
 func (m *mount) vendor() bool {
-	return m.bind() && (vendorFile.MatchString(path.Base(m.destination)) || vendorFile.MatchString(path.Base(m.source)) ||
-		firmware.MatchString(m.destination))
+	return m.bind() && (vendorName(m.destination) || vendorName(m.source) || inFirmware(m.destination))
+}
+
+// vendorName asks the pattern only about names that could match it.
+func vendorName(p string) bool {
+	base := path.Base(p)
+	return (strings.HasPrefix(base, "lib") || strings.HasPrefix(base, "nvidia-")) && vendorFile.matches(base)
+}
+
+func inFirmware(p string) bool {
+	return strings.Contains(p, "/firmware/nvidia/") && firmware.matches(p)
 }
 
 func (m *mount) vendorNode() bool { return m.bind() && nvidiaNode(m.source) }

@@ -34,7 +34,7 @@ func (s *Spec) strip(d *Driver, ours []object, h *Host) {
 			nodes[[2]int64{n.Major, n.Minor}] = true
 		}
 		for _, variable := range e.Env {
-			if name, _, ok := strings.Cut(variable, "="); ok && driverVariable.MatchString(variable) {
+			if name, _, ok := strings.Cut(variable, "="); ok && driverVariable.matches(variable) {
 				variables = append(variables, name+"=")
 			}
 		}

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // machine is a host as the wrapper sees it: an installed prefix, a driver with
 // its CDI spec, and a daemon that grants what it is asked for.
 type machine struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	runDir string
 	wrap   string // the installed gpushare-runtime
@@ -59,7 +59,7 @@ type machine struct {
 }
 
 // need skips a test where containers cannot be made, and says why.
-func need(t *testing.T) {
+func need(t testing.TB) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root to make containers and device nodes")
@@ -71,7 +71,7 @@ func need(t *testing.T) {
 	}
 }
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t testing.TB) *machine {
 	t.Helper()
 	need(t)
 	built, err := binary()
@@ -259,7 +259,7 @@ func (m *machine) id(name string) string {
 
 // daemon stands in for gpushared.
 type daemon struct {
-	t      *testing.T
+	t      testing.TB
 	runDir string
 	stop   func() // as if it had been killed and its socket swept
 
@@ -270,7 +270,7 @@ type daemon struct {
 	gpus     []v1.GrantedGPU
 }
 
-func startDaemon(t *testing.T, runDir string) *daemon {
+func startDaemon(t testing.TB, runDir string) *daemon {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(runDir, "c"), 0o700); err != nil {
 		t.Fatal(err)
