@@ -92,7 +92,10 @@ struct gs_gpu_account {
 	uint64_t denied_bytes;
 	uint64_t unpriced;
 	uint64_t peak;
-	uint8_t pad0[56];
+	uint64_t paid_milli;
+	uint64_t measurer;
+	uint64_t measure_ns;
+	uint8_t pad0[32];
 };
 _Static_assert(offsetof(struct gs_gpu_account, paid_ns) == 0, "layout");
 _Static_assert(offsetof(struct gs_gpu_account, charged_ns) == 8, "layout");
@@ -103,6 +106,9 @@ _Static_assert(offsetof(struct gs_gpu_account, denied) == 40, "layout");
 _Static_assert(offsetof(struct gs_gpu_account, denied_bytes) == 48, "layout");
 _Static_assert(offsetof(struct gs_gpu_account, unpriced) == 56, "layout");
 _Static_assert(offsetof(struct gs_gpu_account, peak) == 64, "layout");
+_Static_assert(offsetof(struct gs_gpu_account, paid_milli) == 72, "layout");
+_Static_assert(offsetof(struct gs_gpu_account, measurer) == 80, "layout");
+_Static_assert(offsetof(struct gs_gpu_account, measure_ns) == 88, "layout");
 _Static_assert(sizeof(struct gs_gpu_account) == 128, "layout");
 
 struct gs_ledger_header {

@@ -118,7 +118,8 @@ type GPULimit struct {
 	// Alone is 1 while no other container is placed on this GPU.
 	Alone uint32
 	// InflightUs bounds the GPU time that may be queued and not yet finished,
-	// in microseconds; 0 is no bound.
+	// in microseconds; 0 is the library's default: 5000 with neighbours on the GPU
+	// or under a ceiling, else no bound.
 	InflightUs uint32
 	_          [72]byte
 }
@@ -147,7 +148,16 @@ type GPUAccount struct {
 	DeniedBytes uint64 // bytes of those
 	Unpriced    uint64 // launches charged by wall time for want of a price
 	Peak        uint64 // most bytes in use, as seen by allocating processes
-	_           [56]byte
+	// PaidMilli is the ceiling under which what PaidNs is ahead of now was
+	// charged. Whoever finds it differ from the page converts PaidNs first.
+	PaidMilli uint64
+	// Measurer is the one process that runs in a pricing window, the others wait:
+	// the low 32 bits of the window's id, and in the high ones its slot plus 1.
+	Measurer uint64
+	// MeasureNs is the end of a window that a container alone on its GPU gave
+	// itself, CLOCK_MONOTONIC nanoseconds; its id is the low 32 bits of that.
+	MeasureNs uint64
+	_         [32]byte
 }
 
 // LedgerHeader starts the ledger.
