@@ -18,6 +18,7 @@ void gs_gate_attach(const struct gs_gate_env *env)
 		memset(&gs_gate_thread, 0, sizeof(gs_gate_thread));
 		gs_gate.captures = 0;
 		gs_gate.ring_ns = 0;
+		gs_gate.siblings_ns = 0;
 		gs_gate.forked = 0;
 	}
 	gs_gate.ledger = env->ledger;

@@ -48,6 +48,24 @@ void gs_pace_charge(uint64_t *paid_ns, uint64_t now_ns, int64_t wall_ns)
 					      __ATOMIC_RELAXED));
 }
 
+void gs_pace_convert(uint64_t *paid_ns, uint64_t *paid_milli, uint32_t ceiling_milli,
+		     uint64_t now_ns)
+{
+	uint64_t from = __atomic_load_n(paid_milli, __ATOMIC_RELAXED);
+	uint64_t old, next;
+
+	if (from == ceiling_milli || !__atomic_compare_exchange_n(paid_milli, &from, ceiling_milli, false,
+								  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	if (from == 0 || from > GS_MILLI_GPU || ceiling_milli == 0)
+		return; // nothing charged yet, or scribbled over
+	old = __atomic_load_n(paid_ns, __ATOMIC_RELAXED);
+	do {
+		next = clamp(now_ns + (clamp(old, now_ns) - now_ns) * from / ceiling_milli, now_ns);
+	} while (!__atomic_compare_exchange_n(paid_ns, &old, next, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+}
+
 uint64_t gs_pace_hold_left(struct gs_pace_hold *hold, uint32_t value, uint64_t now_ns)
 {
 	uint64_t since;

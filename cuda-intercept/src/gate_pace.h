@@ -39,6 +39,12 @@ uint64_t gs_pace_wait(const uint64_t *paid_ns, uint64_t now_ns);
 // GS_DEBT_MAX after it (nor is debt, nor a word that was scribbled over).
 void gs_pace_charge(uint64_t *paid_ns, uint64_t now_ns, int64_t wall_ns);
 
+// gs_pace_convert makes what *paid_ns is ahead of now count under a new ceiling;
+// *paid_milli says under which one it was charged. A kill in between leaves the
+// old lead.
+void gs_pace_convert(uint64_t *paid_ns, uint64_t *paid_milli, uint32_t ceiling_milli,
+		     uint64_t now_ns);
+
 // How long one value of a hold word has been obeyed.
 struct gs_pace_hold {
 	uint32_t value;

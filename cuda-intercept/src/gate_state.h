@@ -6,6 +6,8 @@
 #ifndef GS_GATE_STATE_H
 #define GS_GATE_STATE_H
 
+#include <stdbool.h>
+
 #include "gate.h"
 #include "gate_pace.h"
 #include "price.h"
@@ -33,8 +35,8 @@
 #define GS_GATE_PROBE_NS 100000000ULL
 // A stream that was left this long ago is taken to have run dry.
 #define GS_GATE_SOLO_NS 50000000ULL
-// A process alone on its GPU prices in windows of its own: their bounds, and the
-// part of the time that they may take (1/50).
+// A container alone on its GPU prices in windows of its own: their bounds, and the
+// part of a process's time that they may take (1/50).
 #define GS_GATE_SELF_MIN_NS 10000000ULL
 #define GS_GATE_SELF_MAX_NS 150000000ULL
 #define GS_GATE_SELF_SHARE 50
@@ -63,8 +65,9 @@ struct gs_track_item {
 	struct gs_price_ref ref;
 	uint64_t charged_ns; // by wall time, or GS_PRICE_CHARGED
 	uint32_t sample;     // 1: start is recorded too
-	uint32_t window;     // window id under which it was launched
-	uint32_t alone;	     // 1: launched while alone; 2: and kept to itself
+	uint32_t window;     // window in which this process launched it; 0: none
+	uint64_t window_ns;  // end of that window, if the container opened it itself
+	uint32_t solo;	     // 1: launched while alone, the process using one stream
 	uint32_t switches;
 	uint64_t idle_ns; // when the start event went into an idle stream; 0: it did not
 	uint64_t gap_ns;  // host time between that and the launch
@@ -83,10 +86,10 @@ struct gs_gate_gpu {
 	uint32_t done; // items finished: progress
 	uint64_t last_done_ns;
 	struct gs_pace_hold hold;
+	struct gs_pace_hold aside; // the same for a window in which another process measures
 	uint64_t last_stream; // as seen by the slow path
 	uint64_t switched_ns;
 	uint32_t switches;
-	uint64_t self_until_ns;
 	uint64_t self_next_ns;
 	uint64_t measured; // the stream, in this very window, that may queue up
 	uint64_t probe_ns;
@@ -105,6 +108,8 @@ struct gs_gate_state {
 	uint32_t gpu_count;
 	uint32_t polling; // 1 while a thread looks at events, or destroys some
 	uint64_t ring_ns; // no doorbell before
+	uint64_t siblings_ns; // when to look again for other processes of the container
+	uint32_t siblings;
 	struct gs_gate_driver driver;
 	struct gs_gate_gpu gpu[GS_MAX_GPUS];
 	struct gs_price_table prices;
@@ -160,6 +165,10 @@ static inline void gs_gate_landed(struct gs_gate_gpu *g, int64_t ns)
 // gs_gate_capturing tells whether a launch in stream would be captured, or must be
 // left alone for another reason that the driver gives.
 bool gs_gate_capturing(CUstream stream, enum gs_gate_flavour flavour);
+
+// gs_gate_clean tells whether nothing else can have run beside a launch that has
+// just been found finished.
+bool gs_gate_clean(uint32_t gpu, const struct gs_track_item *item, uint64_t now_ns);
 
 // gs_gate_settled is called by gs_track_poll for each sample taken in.
 void gs_gate_settled(uint32_t gpu, const struct gs_track_item *item,

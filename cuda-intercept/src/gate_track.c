@@ -206,17 +206,6 @@ void gs_track_end(uint32_t gpu, int32_t index, CUstream stream, enum gs_gate_fla
 	__atomic_store_n(&item->state, GS_TRACK_LIVE, __ATOMIC_RELEASE);
 }
 
-static bool item_clean(uint32_t gpu, const struct gs_track_item *item)
-{
-	const struct gs_gpu_limit *limit = &gs_gate.page->gpu[gpu];
-
-	if (item->window)
-		return GS_LOAD(limit->window) == item->window;
-	if (!item->alone || !GS_LOAD(limit->alone))
-		return false;
-	return item->alone == 2 || GS_LOAD(gs_gate.gpu[gpu].switches) == item->switches;
-}
-
 static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 {
 	struct gs_price_change change;
@@ -232,7 +221,7 @@ static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 	if (item->gap_ns)
 		sample_ns = item->gap_ns < sample_ns - sample_ns / 4 ? sample_ns - item->gap_ns
 								     : sample_ns / 4;
-	gs_price_observe(&gs_gate.prices, item->ref, sample_ns, item_clean(gpu, item),
+	gs_price_observe(&gs_gate.prices, item->ref, sample_ns, gs_gate_clean(gpu, item, now),
 			 item->charged_ns, now, &change);
 	gs_gate_settled(gpu, item, &change, sample_ns, now);
 }

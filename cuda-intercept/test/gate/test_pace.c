@@ -89,6 +89,25 @@ static void test_debt(void)
 	CHECK(paid == now + GS_DEBT_MAX, "scribbled word %lu", (unsigned long)paid);
 }
 
+static void test_convert(void)
+{
+	uint64_t now = start, paid = now + 4000000000ULL, milli = 0;
+
+	gs_pace_convert(&paid, &milli, 20, now);
+	CHECK(milli == 20 && paid == now + 4000000000ULL, "the first ceiling");
+	gs_pace_convert(&paid, &milli, 500, now);
+	CHECK(milli == 500 && paid == now + 160000000ULL, "raised: %lu", (unsigned long)(paid - now));
+	gs_pace_convert(&paid, &milli, 500, now);
+	CHECK(paid == now + 160000000ULL, "converted twice");
+	gs_pace_convert(&paid, &milli, 20, now);
+	CHECK(paid == now + 4000000000ULL, "lowered: %lu", (unsigned long)(paid - now));
+	gs_pace_convert(&paid, &milli, 1, now);
+	CHECK(paid == now + GS_DEBT_MAX, "lowered beyond the bound: %lu", (unsigned long)(paid - now));
+	milli = 1ULL << 40; // scribbled over
+	gs_pace_convert(&paid, &milli, 1000, now);
+	CHECK(milli == 1000 && paid == now + GS_DEBT_MAX, "scribbled ceiling");
+}
+
 static void test_hold(void)
 {
 	struct gs_pace_hold hold = { 0 };
@@ -134,6 +153,7 @@ int main(void)
 	test_burst();
 	test_rate();
 	test_debt();
+	test_convert();
 	test_hold();
 	test_threads();
 	printf("pace: %d failed\n", check_failed);
