@@ -130,9 +130,9 @@ static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t
 		return true;
 	for (uint64_t waited = 0; waited < GS_REAP_GRACE + 5 * WAIT_STEP_NS; waited += WAIT_STEP_NS) {
 		struct timespec step = {.tv_nsec = WAIT_STEP_NS};
-		uint64_t sum = gs_ledger_sum(gpu), dying = gs_slots_dying(gpu);
+		uint64_t living;
 
-		if (!dying || !fits(sum > dying ? sum - dying : 0, bytes, limit))
+		if (!gs_slots_dying(gpu, &living) || !fits(living, bytes, limit))
 			return false;
 		nanosleep(&step, NULL);
 		gs_slots_reap();

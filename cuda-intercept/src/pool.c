@@ -203,6 +203,7 @@ static CUresult take(struct taking *t, CUmemoryPool handle, uint64_t bytes)
 static CUresult taken(struct taking *t, CUdeviceptr ptr, CUstream stream, CUresult r)
 {
 	struct pool *p = t->pool;
+	bool undone = false;
 	struct gs_entry old, e = {
 		.key = ptr,
 		.bytes = t->bytes,
@@ -217,6 +218,7 @@ static CUresult taken(struct taking *t, CUdeviceptr ptr, CUstream stream, CUresu
 		if (gs_cuda_real.cuMemFreeAsync)
 			gs_cuda_real.cuMemFreeAsync(ptr, stream);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
+		undone = true;
 	} else if (r == CUDA_SUCCESS && old.kind != GS_KIND_NONE) {
 		gs_pool_freed(&old, CUDA_SUCCESS);
 	}
@@ -224,6 +226,8 @@ static CUresult taken(struct taking *t, CUdeviceptr ptr, CUstream stream, CUresu
 		end(p, t->bytes, r == CUDA_SUCCESS);
 	else if (r != CUDA_SUCCESS)
 		gs_grant_undo(&t->grant);
+	if (undone && p)
+		gs_pools_trim(p->gpu); // what it grew by
 	return r;
 }
 

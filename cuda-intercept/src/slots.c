@@ -225,13 +225,22 @@ void gs_slots_reap(void)
 	errno = saved;
 }
 
-uint64_t gs_slots_dying(unsigned gpu)
+bool gs_slots_dying(unsigned gpu, uint64_t *ret_living)
 {
 	uint32_t high = gs_slots_high();
-	uint64_t sum = 0;
+	uint64_t living = 0;
+	bool dying = false;
 
-	for (uint32_t slot = 0; slot < high; slot++)
+	for (uint32_t slot = 0; slot < high; slot++) {
+		uint64_t used = atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed);
+
+		if (!used)
+			continue;
 		if (__atomic_load_n(&gs_slot_at(slot)->died_ns, __ATOMIC_RELAXED))
-			sum += atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed);
-	return sum;
+			dying = true;
+		else if (__builtin_add_overflow(living, used, &living))
+			living = UINT64_MAX;
+	}
+	*ret_living = living;
+	return dying;
 }

@@ -48,7 +48,8 @@ void gs_slots_sweep(void);
 // gs_slots_reap gives marked slots back whose grace is over.
 void gs_slots_reap(void);
 
-// gs_slots_dying returns the bytes on gpu of slots that are marked dead.
-uint64_t gs_slots_dying(unsigned gpu);
+// gs_slots_dying tells whether slots that are marked dead hold bytes on gpu. It
+// sets ret_living to the bytes of the others.
+bool gs_slots_dying(unsigned gpu, uint64_t *ret_living);
 
 #endif

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package intercept tests the interception libraries without containers: each
+// program runs in a mount namespace of its own whose /run/gpushare is a directory
+// that the test made with limiter/region, as the daemon makes it.
+//
+// It needs root. The libraries come from build/lib, or from the directory that
+// GPUSHARE_TEST_LIB names (the sanitizer build).
+package intercept
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpushare/gpushare/limiter/region"
+)
+
+const mib = 1 << 20
+
+// container stands for what the daemon makes for one container.
+type container struct {
+	t      *testing.T
+	dir    string
+	limits *region.Limits
+	// driver and nvml are the real libraries; empty is none.
+	driver, nvml string
+	env          []string
+}
+
+// root returns the repository.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// libraries is the directory of the libraries under test.
+func libraries(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("GPUSHARE_TEST_LIB")
+	if dir == "" {
+		dir = filepath.Join(root(t), "build/lib")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "libcuda.so.1")); err != nil {
+		t.Fatalf("libraries under test: %v; run make -C cuda-intercept", err)
+	}
+	return dir
+}
+
+// sanitized tells whether the libraries under test need the sanitizers' runtime.
+func sanitized() bool { return strings.Contains(os.Getenv("GPUSHARE_TEST_LIB"), "asan") }
+
+// newContainer makes a container's directory on a tmpfs of its own.
+func newContainer(t *testing.T, gpus ...region.GPULimit) *container {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root for mount namespaces")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size=16m"); err != nil {
+		t.Fatalf("mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	c := &container{t: t, dir: dir}
+	if err := os.Mkdir(filepath.Join(dir, "driver"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"driver/cuda.real", "driver/nvml.real"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o444); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(gpus) == 0 {
+		return c
+	}
+	var err error
+	if c.limits, err = region.CreateLimits(filepath.Join(dir, "limits"), gpus); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.limits.Close() })
+	if err := region.CreateLedger(filepath.Join(dir, "ledger"), len(gpus)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// enter is what a container engine does for us: the directory read-only, the
+// ledger writable, the real libraries under their private names.
+const enter = `
+mount --make-rprivate /
+mount --bind "$GS_DIR" /run/gpushare
+[ -z "$GS_DRIVER" ] || mount --bind "$GS_DRIVER" /run/gpushare/driver/cuda.real
+[ -z "$GS_NVML" ] || mount --bind "$GS_NVML" /run/gpushare/driver/nvml.real
+mount -o remount,bind,ro /run/gpushare
+[ ! -e "$GS_DIR/ledger" ] || mount --bind "$GS_DIR/ledger" /run/gpushare/ledger
+exec "$@"`
+
+// command prepares a program that runs in the container. It ends with the test.
+func (c *container) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	c.t.Helper()
+	if err := os.MkdirAll("/run/gpushare", 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	argv := append([]string{"-m", "sh", "-euc", enter, "sh", program}, args...)
+	cmd := exec.CommandContext(ctx, "unshare", argv...)
+	cmd.Env = append(os.Environ(), "GS_DIR="+c.dir, "GS_DRIVER="+c.driver, "GS_NVML="+c.nvml,
+		"LD_LIBRARY_PATH="+libraries(c.t), "UBSAN_OPTIONS=print_stacktrace=1",
+		// The kernel's own addresses, and a stand-in driver that leaks by design.
+		"ASAN_OPTIONS=detect_leaks=0")
+	cmd.Env = append(cmd.Env, c.env...)
+	return cmd
+}
+
+// run runs a program in the container and returns what it wrote.
+func (c *container) run(program string, args ...string) (string, error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	cmd := c.command(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// compile builds a C file of cuda-intercept/test and returns the program.
+func compile(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	src := filepath.Join(root(t), "cuda-intercept")
+	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(name), ".c"))
+	args := []string{"-std=gnu17", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
+		"-I", filepath.Join(src, "include"), "-I", filepath.Join(src, "test"), "-o", out}
+	if sanitized() {
+		args = append(args, "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+	}
+	for _, f := range strings.Fields(name) {
+		args = append(args, filepath.Join(src, "test", f))
+	}
+	args = append(append(args, flags...), "-ldl", "-lpthread")
+	if msg, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("compile %s: %v\n%s", name, err, msg)
+	}
+	return out
+}
+
+// standIn builds the stand-in driver library.
+func standIn(t *testing.T) string {
+	t.Helper()
+	src := filepath.Join(root(t), "cuda-intercept")
+	out := filepath.Join(t.TempDir(), "standin.so")
+	args := []string{"-std=gnu17", "-g", "-O1", "-fPIC", "-shared", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1",
+		"-Wall", "-Wextra", "-Werror", "-I", filepath.Join(src, "include"), "-o", out}
+	files, err := filepath.Glob(filepath.Join(src, "test/fake/*.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := exec.Command("gcc", append(args, files...)...).CombinedOutput(); err != nil {
+		t.Fatalf("compile stand-in driver: %v\n%s", err, msg)
+	}
+	return out
+}
+
+// standInUUID is what the stand-in driver says of its device.
+func standInUUID(dev byte) [16]byte { return [16]byte{0: 0xfa, 15: dev + 1} }
