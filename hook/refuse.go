@@ -27,7 +27,7 @@ func (s *Spec) checkPrivileged(*Host) error {
 	return nil
 }
 
-// checkCapabilities refuses the two capabilities that give back what the spec
+// checkCapabilities refuses the capabilities that give back what the spec
 // takes away. In a user namespace of its own they have no hold on the host.
 func (s *Spec) checkCapabilities(*Host) error {
 	if slices.ContainsFunc(s.namespaces, func(n namespace) bool { return n.kind == "user" }) {
@@ -35,6 +35,7 @@ func (s *Spec) checkCapabilities(*Host) error {
 	}
 	for _, c := range []struct{ name, why string }{
 		{"CAP_SYS_ADMIN", "it could mount its limits writable and give itself other devices"},
+		{"CAP_SYS_MODULE", "it could load code into the kernel"},
 		{"CAP_SYS_RAWIO", "it could reach the GPU's registers past the driver"},
 	} {
 		if s.has(c.name) {

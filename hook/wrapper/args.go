@@ -153,7 +153,9 @@ func (inv *invocation) set(name, value string) {
 			inv.preserveFDs = n
 		}
 	case "help", "h", "version", "v":
-		inv.help = inv.help || value != "false"
+		// Not what the flag says, but what the runtime makes of it.
+		on, err := strconv.ParseBool(value)
+		inv.help = inv.help || on || err != nil
 	}
 }
 

@@ -24,6 +24,7 @@ func TestParse(t *testing.T) {
 		"--log run --root /a --root /b state create":         {log: "run", root: "/b", command: "state"},
 		"create --bundle=/b -- --odd":                        {command: "create", bundle: "/b", ids: []string{"--odd"}},
 		"-- create id":                                       {command: "create", ids: []string{"id"}},
+		"--help=0 create --help=F id":                        {command: "create", ids: []string{"id"}},
 		"create --help":                                      {command: "create", help: true},
 		"--cgroup-manager=systemd run --config /x -b /b id":  {command: "run", config: "/x", bundle: "/b", ids: []string{"id"}},
 		"--new-flag=x create id":                             {command: "create", ids: []string{"id"}},

@@ -20,10 +20,13 @@ import (
 func report(stderr io.Writer, inv *invocation, err error, now time.Time) {
 	message := "gpushare: " + oneLine(err.Error())
 	fmt.Fprintln(stderr, message)
-	if inv.log == "" {
-		return
+	kind, path, named := strings.Cut(inv.log, ":")
+	switch {
+	case inv.log == "", named && (kind == "journald" || kind == "syslog"):
+		return // crun's other places
+	case !named || kind != "file":
+		path = inv.log
 	}
-	path := strings.TrimPrefix(inv.log, "file:")
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return // stderr has it already

@@ -51,11 +51,22 @@ func (r *Runtime) Main(args []string) int {
 		return 0
 	}
 	inv := parse(args)
-	if err := r.run(inv, args); err != nil {
+	if err := r.guarded(inv, args); err != nil {
 		report(r.Stderr, inv, err, time.Now())
 		return 1
 	}
 	return 0
+}
+
+// guarded turns a panic into a refusal: an engine shows a reason only if the
+// log has one.
+func (r *Runtime) guarded(inv *invocation, args []string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &hook.Refusal{Code: hook.CodeInternal, Message: fmt.Sprintf("gpushare-runtime broke down, nothing was started: %v: please report this", p)}
+		}
+	}()
+	return r.run(inv, args)
 }
 
 func (r *Runtime) run(inv *invocation, args []string) error {
