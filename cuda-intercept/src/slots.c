@@ -116,30 +116,29 @@ static bool claim(int fd, uint32_t slot)
 static bool search(int fd)
 {
 	uint32_t high = gs_slots_high(), tries = TRY_EMPTY;
-	uint32_t slot;
+	uint32_t slot, from;
 
 	for (slot = 0; slot < high; slot++)
 		if (state_of(slot) == GS_SLOT_FREE && claim(fd, slot))
 			return true;
-	for (slot = 0; slot < high && tries; slot++) {
+	// Each of many processes that start at once looks somewhere else, so that
+	// they do not queue up at the same slot.
+	from = __atomic_fetch_add(&gs_self.ledger->sweep_next, TRY_EMPTY, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < high && tries; i++) {
+		slot = (from + i) % high;
 		if (holds_bytes(slot))
 			continue;
 		tries--;
 		if (claim(fd, slot))
 			return true;
 	}
-	// The hint gives each of many processes that start at once a slot of its
-	// own, so that they do not queue up at the same one.
-	for (;;) {
-		slot = __atomic_load_n(&gs_self.ledger->slot_hint, __ATOMIC_RELAXED);
-		if (slot >= gs_self.slots)
-			break;
+	while ((slot = __atomic_load_n(&gs_self.ledger->slot_hint, __ATOMIC_RELAXED)) < gs_self.slots) {
 		slot = __atomic_fetch_add(&gs_self.ledger->slot_hint, 1, __ATOMIC_RELAXED);
 		if (slot < gs_self.slots && claim(fd, slot))
 			return true;
 	}
-	for (slot = 0; slot < gs_self.slots; slot++)
-		if (claim(fd, slot))
+	for (uint32_t i = 0; i < gs_self.slots; i++)
+		if (claim(fd, (from + i) % gs_self.slots))
 			return true;
 	return false;
 }
