@@ -198,6 +198,7 @@ func TestParseRefuses(t *testing.T) {
 		"env of numbers":     {`{"process":{"env":[1]}}`, `"env[]" is not a string`},
 		"annotation":         {`{"annotations":{"a":1}}`, `"a" is not a string`},
 		"fraction":           {`{"linux":{"devices":[{"path":"/x","major":1.5}]}}`, `"major" is not an integer`},
+		"many":               {`{"a":[` + strings.Repeat("1,", maxValues) + `1]}`, "more than 1048576 values"},
 		"deep":               {strings.Repeat(`{"a":`, 200) + `1` + strings.Repeat(`}`, 200), "nested deeper"},
 	} {
 		_, err := Parse([]byte(c.in))
