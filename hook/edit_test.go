@@ -119,7 +119,7 @@ func TestEditOfEdited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !s.Claimed() {
+		if !strings.HasPrefix(s.annotations[ClaimAnnotation], "c1 sha256:") {
 			t.Errorf("%s: edited, but bears no mark", name)
 		}
 	}

@@ -286,9 +286,6 @@ func (s *Spec) MountLabel() string {
 	return label
 }
 
-// Claimed says whether the document bears the mark of an earlier edit.
-func (s *Spec) Claimed() bool { return s.annotations[ClaimAnnotation] != "" }
-
 func (m *mount) bind() bool {
 	return m.kind == "bind" || slices.Contains(m.options, "bind") || slices.Contains(m.options, "rbind")
 }

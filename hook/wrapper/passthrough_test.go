@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // Engines parse what these commands print: it must be runc's, to the byte.
@@ -222,7 +221,7 @@ func TestDeleteOfNamesakeReleasesNothing(t *testing.T) {
 	if r := m.command(os.Environ(), m.wrap, "--root", m.path("other"), "kill", id, "KILL"); r.code != 0 {
 		t.Fatalf("kill: %+v", r)
 	}
-	time.Sleep(100 * time.Millisecond)
+	waitStopped(t, m, "other", id)
 	if r := m.command(os.Environ(), m.wrap, "--root", m.path("other"), "delete", "--force", id); r.code != 0 {
 		t.Fatalf("delete: %+v", r)
 	}

@@ -123,7 +123,7 @@ func TestCreateStartDelete(t *testing.T) {
 	if r := m.runtime("kill", id, "KILL"); r.code != 0 {
 		t.Fatalf("kill: %+v", r)
 	}
-	waitStopped(t, m, id)
+	waitStopped(t, m, "root", id)
 	if r := m.runtime("delete", id); r.code != 0 {
 		t.Errorf("delete: %+v", r)
 	}
@@ -135,11 +135,11 @@ func TestCreateStartDelete(t *testing.T) {
 	}
 }
 
-func waitStopped(t *testing.T, m *machine, id string) {
+func waitStopped(t *testing.T, m *machine, root, id string) {
 	t.Helper()
 	for range 200 {
 		var state struct{ Status string }
-		r := m.runtime("state", id)
+		r := m.command(os.Environ(), m.wrap, "--root", m.path(root), "state", id)
 		if err := json.Unmarshal([]byte(r.stdout), &state); err != nil {
 			t.Fatalf("state: %v: %+v", err, r)
 		}
