@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/gpushare/gpushare/daemon/api/v1"
+	"github.com/gpushare/gpushare/daemon/server"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+const gib = 1 << 30
+
+// backend is a daemon with fixed containers.
+type backend struct{ empty bool }
+
+func (backend) Claim(context.Context, v1.ClaimRequest) (v1.Claim, error) {
+	return v1.Claim{}, errors.New("not asked for here")
+}
+func (backend) Release(string, int) error { return nil }
+
+func ptr(n uint64) *uint64 { return &n }
+
+func (b backend) List(context.Context) v1.ContainerList {
+	out := v1.ContainerList{APIVersion: v1.APIVersion, Simulated: !b.empty, Containers: []v1.Container{}}
+	if b.empty {
+		return out
+	}
+	uuid := "GPU-00000000-0000-0000-0000-00000000000"
+	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	out.Containers = []v1.Container{
+		{ID: strings.Repeat("a1", 32), Name: "train", Engine: "docker", Phase: v1.PhaseRunning, State: v1.StateEnforced, PID: 71, Processes: 2, Created: created,
+			Source: v1.SourceEnv, Request: v1.Request{Memory: "10Gi", Compute: "50%"},
+			GPUs: []v1.ContainerGPU{{Index: 0, UUID: uuid + "0", MemoryLimitBytes: 10 * gib, MemoryUsedBytes: 7*gib + 400<<20, MemoryLedgerBytes: 7 * gib, MemoryDriverBytes: ptr(7*gib + 400<<20), MemoryPeakBytes: 8 * gib,
+				ComputeMilli: 500, ComputeMaxMilli: 500, ComputeUsedMilli: 494, ThrottledMilli: 310, Launches: 12345}}},
+		{ID: strings.Repeat("b2", 32), Name: "llm", Engine: "docker", Phase: v1.PhaseRunning, State: v1.StateDegraded, Reason: "unpriced", PID: 72, Processes: 1, Created: created,
+			GPUs: []v1.ContainerGPU{
+				{Index: 0, UUID: uuid + "0", MemoryLimitBytes: 8 * gib, MemoryUsedBytes: 8*gib - 1, ComputeMilli: 0, ComputeMaxMilli: 1000, ComputeUsedMilli: 260, Denied: 12},
+				{Index: 1, UUID: uuid + "1", MemoryLimitBytes: 512 << 20, MemoryUsedBytes: 0, ComputeMilli: 100, ComputeMaxMilli: 300},
+			}},
+		{ID: strings.Repeat("c3", 32), Engine: "runc", Phase: v1.PhasePending, State: v1.StateEnforced, Created: created,
+			GPUs: []v1.ContainerGPU{{Index: 1, UUID: uuid + "1", MemoryLimitBytes: 1000, ComputeMilli: 1, ComputeMaxMilli: 1000}}},
+		{ID: strings.Repeat("d4", 32), Name: "capped", Engine: "docker", Phase: v1.PhaseRunning, State: v1.StateEnforced, Created: created,
+			GPUs: []v1.ContainerGPU{{Index: 1, UUID: uuid + "1", MemoryLimitBytes: 1 << 40, ComputeMilli: 0, ComputeMaxMilli: 333}}},
+	}
+	return out
+}
+
+func (b backend) Container(context.Context, string) (v1.Container, error) { return v1.Container{}, nil }
+
+func (backend) Resize(_ context.Context, ref string, r v1.ResizeRequest) (v1.Resize, error) {
+	if ref != "llm" {
+		return v1.Resize{}, v1.Errorf(http.StatusNotFound, v1.CodeNotFound, "no container %q holds a share; see: gpushare ps", ref)
+	}
+	if r.Memory == "6Gi" && !r.Soft {
+		return v1.Resize{}, v1.Errorf(http.StatusConflict, v1.CodeMemInUse, "cannot lower llm to 6 GiB: 7.9 GiB are in use")
+	}
+	old := v1.Limits{GPUIndex: 0, MemoryBytes: 8 * gib, ComputeMaxMilli: 1000}
+	now := v1.Limits{GPUIndex: 0, MemoryBytes: 12 * gib, ComputeMilli: 400, ComputeMaxMilli: 600}
+	if r.Soft {
+		now = old
+		now.MemoryBytes++
+	}
+	return v1.Resize{APIVersion: v1.APIVersion, ID: strings.Repeat("b2", 32), Name: "llm", Old: []v1.Limits{old}, New: []v1.Limits{now}}, nil
+}
+
+func (b backend) Daemon(context.Context) v1.Daemon {
+	d := v1.Daemon{APIVersion: v1.APIVersion, Version: "0.1.0", PID: 7, Socket: "/run/gpushare/gpushared.sock", GPUs: []v1.GPU{}}
+	if b.empty {
+		d.Reason = "start libnvidia-ml.so.1: not found: no usable driver"
+		return d
+	}
+	d.DriverVersion, d.Simulated, d.Containers = "575.57.08", true, 4
+	d.Warnings = []string{"record of container abc set aside: not a record"}
+	d.GPUs = []v1.GPU{
+		{Index: 0, Name: "NVIDIA H100 80GB HBM3 (SIMULATED)", MemoryTotalBytes: 80 * gib, MemoryPromisedBytes: 18 * gib, MemoryUsedBytes: ptr(15 * gib), ComputePromisedMilli: 500, Containers: 2, ContextBytes: 300 << 20, ContextMeasured: true},
+		{Index: 1, Name: "NVIDIA H100 80GB HBM3 (SIMULATED)", MemoryTotalBytes: 80 * gib, ContextBytes: 512 << 20, Reason: "the driver does not list it any more"},
+	}
+	return d
+}
+
+// serve returns the socket of a daemon that works with b.
+func serve(t *testing.T, b server.Backend) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "d.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: server.Handler(b)}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+	return path
+}
+
+// call runs the command line and returns what it wrote and its exit status.
+func call(args ...string) (out, errs string, status int, argv []string) {
+	var o, e bytes.Buffer
+	tm := &terminal{out: &o, err: &e, exec: func(a []string) error { argv = a; return nil }}
+	status = tm.run(append([]string{"gpushare"}, args...))
+	return o.String(), e.String(), status, argv
+}
+
+func TestGolden(t *testing.T) {
+	full, empty := serve(t, backend{}), serve(t, backend{empty: true})
+	for name, tc := range map[string]struct {
+		socket string
+		args   []string
+		status int
+	}{
+		"ps":              {full, []string{"ps"}, 0},
+		"ps-wide":         {full, []string{"ps", "-o", "wide"}, 0},
+		"ps-json":         {full, []string{"ps", "-o", "json"}, 0},
+		"ps-quiet":        {full, []string{"ps", "-q"}, 0},
+		"ps-quiet-full":   {full, []string{"ps", "-q", "--no-trunc"}, 0},
+		"ps-empty":        {empty, []string{"ps"}, 0},
+		"ps-argument":     {full, []string{"ps", "x"}, 2},
+		"ps-form":         {full, []string{"ps", "-o", "xml"}, 2},
+		"daemon":          {full, []string{"daemon"}, 0},
+		"daemon-json":     {full, []string{"daemon", "-o=json"}, 0},
+		"daemon-no-gpu":   {empty, []string{"daemon"}, 0},
+		"set":             {full, []string{"set", "llm", "--gpu-memory", "12g", "--gpu-compute", "40%", "--gpu-compute-max=60%"}, 0},
+		"set-flags-first": {full, []string{"set", "--gpu-memory=12Gi", "llm"}, 0},
+		"set-soft":        {full, []string{"set", "llm", "--soft", "--gpu-memory", "6Gi"}, 0},
+		"set-json":        {full, []string{"set", "llm", "-o", "json", "--gpu-memory", "12Gi"}, 0},
+		"set-in-use":      {full, []string{"set", "llm", "--gpu-memory", "6Gi"}, 6},
+		"set-unknown":     {full, []string{"set", "nobody", "--gpu-memory", "6Gi"}, 5},
+		"set-unit":        {full, []string{"set", "llm", "--gpu-memory", "8"}, 2},
+		"set-share":       {full, []string{"set", "llm", "--gpu-compute", "30"}, 2},
+		"set-nothing":     {full, []string{"set", "llm"}, 2},
+		"set-whom":        {full, []string{"set", "--gpu-memory", "8Gi"}, 2},
+		"set-empty":       {full, []string{"set", "llm", "--gpu-memory="}, 2},
+		"set-bad-flag":    {full, []string{"set", "llm", "--memory", "8Gi"}, 2},
+		"version":         {full, []string{"version"}, 0},
+		"version-json":    {full, []string{"version", "-o", "json"}, 0},
+		"unknown":         {full, []string{"pss"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, status, _ := call(append([]string{"--host", "unix://" + tc.socket}, tc.args...)...)
+			if status != tc.status {
+				t.Errorf("exit status %d, want %d", status, tc.status)
+			}
+			got := "--- stdout\n" + out + "--- stderr\n" + errs
+			path := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil || got != string(want) {
+				t.Errorf("got\n%s\nwant (%v)\n%s", got, err, want)
+			}
+			if strings.Contains(got, "\x1b") {
+				t.Error("colour in a file")
+			}
+			if strings.Contains(strings.Join(tc.args, " "), "json") {
+				var v map[string]any
+				if err := json.Unmarshal([]byte(out), &v); err != nil || v["apiVersion"] != v1.APIVersion {
+					t.Errorf("JSON: %v, apiVersion %v", err, v["apiVersion"])
+				}
+			}
+		})
+	}
+}
+
+func TestDaemonDown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.sock")
+	for _, command := range [][]string{{"ps"}, {"daemon"}, {"set", "x", "--gpu-memory", "8Gi"}} {
+		out, errs, status, _ := call(append([]string{"-H", path}, command...)...)
+		if status != 3 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "systemctl start gpushared") || !strings.HasSuffix(errs, "[GS-DAEMON-DOWN]\n") {
+			t.Errorf("%v: status %d, %q %q", command, status, out, errs)
+		}
+	}
+}
+
+// Each code has the exit status that scripts were promised.
+func TestStatuses(t *testing.T) {
+	for code, want := range map[string]int{
+		v1.CodeDaemonDown: 3, v1.CodeTimeout: 7, v1.CodeNoGPU: 4, v1.CodeNotFound: 5, v1.CodeGPUUnknown: 5, v1.CodeUnit: 2,
+		v1.CodeNoFit: 6, v1.CodeMemTooSmall: 6, v1.CodeMemInUse: 6, v1.CodeConflict: 6, v1.CodeInternal: 1,
+	} {
+		if got := status(v1.Errorf(400, code, "x")); got != want {
+			t.Errorf("%s: %d, want %d", code, got, want)
+		}
+	}
+}
