@@ -46,6 +46,9 @@ func (m *Manager) Claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 	if m.closed {
 		return v1.Claim{}, v1.Errorf(http.StatusServiceUnavailable, v1.CodeInternal, "claim: %w", errClosed)
 	}
+	if m.awaitEndLocked(ctx, req.ID); m.closed {
+		return v1.Claim{}, v1.Errorf(http.StatusServiceUnavailable, v1.CodeInternal, "claim: %w", errClosed)
+	}
 	if c := m.containers[req.ID]; c != nil {
 		same, err := m.reclaimLocked(c, req)
 		if same || err != nil {
@@ -139,11 +142,33 @@ func (m *Manager) reclaimLocked(c *container, req v1.ClaimRequest) (same bool, e
 		m.releaseLocked(c, "replaced")
 		return false, nil
 	}
+	if !c.rec.Init.IsZero() && !c.rec.Init.Alive() {
+		return false, v1.Errorf(http.StatusConflict, v1.CodeConflict,
+			"container %s has ended, but processes of it still run; end them first, or choose another id", short(c.id))
+	}
 	if c.rec.Request != req.Request || c.rec.RuntimeRoot != req.RuntimeRoot {
 		return false, v1.Errorf(http.StatusConflict, v1.CodeConflict,
 			"container %s holds a claim with other limits or of another runtime, and lives; stop it first, or choose another id", short(c.id))
 	}
 	return true, nil
+}
+
+// awaitEndLocked gives a container whose first process has ended a moment for its
+// last ones: engines start a container again under its id as soon as they see it
+// end. It lets go of the lock meanwhile.
+func (m *Manager) awaitEndLocked(ctx context.Context, id string) {
+	for range 50 {
+		c := m.containers[id]
+		if c == nil || c.rec.Init.IsZero() || c.rec.Init.Alive() || !m.aliveLocked(c) || m.closed {
+			return
+		}
+		m.mu.Unlock()
+		ok := sleep(ctx, 20*time.Millisecond)
+		m.mu.Lock()
+		if !ok {
+			return
+		}
+	}
 }
 
 // placesLocked is the GPUs with what is promised of each, without the container

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/daemon/directory"
@@ -180,7 +181,17 @@ func TestStragglersKeepTheShare(t *testing.T) {
 	if _, err := w.m.Container(context.Background(), "a"); err != nil {
 		t.Fatalf("a restart released it: %v", err)
 	}
-	end(straggler)
+	// Started again under its id: not beside what is left of it, but as soon as
+	// that is gone.
+	if _, _, err := w.claim("a", v1.Request{Memory: "8Gi"}); v1.Code(err) != v1.CodeConflict {
+		t.Errorf("a claim beside a straggler: %v, want a conflict", err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { straggler.Process.Kill() })
+	again, claimant := w.mustClaim("a", v1.Request{Memory: "8Gi"})
+	if g := w.m.Daemon(context.Background()).GPUs[again.GPUs[0].Index]; g.MemoryPromisedBytes != 8*gib {
+		t.Errorf("%d bytes promised, want 8 GiB once", g.MemoryPromisedBytes)
+	}
+	end(claimant)
 	w.eventually("release", func() bool { return w.gone("a") })
 	w.empty()
 }

@@ -35,6 +35,7 @@ type fakeNVML struct {
 	mu        sync.Mutex
 	err       error
 	lost      bool // GPU 1 is not listed any more
+	total     uint64
 	processes map[int][]nvml.Process
 	sampleErr error
 }
@@ -52,7 +53,7 @@ func (f *fakeNVML) Inventory(context.Context) (nvml.Inventory, error) {
 		if i == 1 && f.lost {
 			break
 		}
-		inv.Devices = append(inv.Devices, nvml.Device{Index: i, UUID: gpuUUID(i), Name: "Test (SIMULATED)", MemoryTotal: 24 * gib})
+		inv.Devices = append(inv.Devices, nvml.Device{Index: i, UUID: gpuUUID(i), Name: "Test (SIMULATED)", MemoryTotal: f.total})
 	}
 	return inv, nil
 }
@@ -83,7 +84,7 @@ func newWorld(t *testing.T) *world {
 	if os.Getuid() != 0 {
 		t.Skip("mounts containers' directories: needs root")
 	}
-	w := &world{t: t, base: t.TempDir(), nvml: &fakeNVML{processes: make(map[int][]nvml.Process)}}
+	w := &world{t: t, base: t.TempDir(), nvml: &fakeNVML{total: 24 * gib, processes: make(map[int][]nvml.Process)}}
 	t.Cleanup(func() {
 		if w.m != nil {
 			w.m.Close()
