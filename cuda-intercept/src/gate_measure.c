@@ -41,9 +41,9 @@ void gs_pass_solo(struct gs_pass *p)
 		GS_STORE(g->last_stream, id);
 		__atomic_fetch_add(&g->switches, 1, __ATOMIC_RELAXED);
 	}
-	p->solo = (GS_LOAD(g->switched_ns) == 0 ||
-		   p->now_ns - GS_LOAD(g->switched_ns) > GS_GATE_SOLO_NS) &&
-		  !siblings(p->now_ns);
+	p->steady = GS_LOAD(g->switched_ns) == 0 ||
+		    p->now_ns - GS_LOAD(g->switched_ns) > GS_GATE_SOLO_NS;
+	p->solo = p->steady && !siblings(p->now_ns);
 }
 
 static uint32_t self_window(const struct gs_pass *p, uint64_t *ret_end_ns)
@@ -74,8 +74,10 @@ void gs_pass_window(struct gs_pass *p)
 	if ((uint32_t)now != p->window &&
 	    ((GS_LOAD(p->g->pend[0]) | GS_LOAD(p->g->pend[1])) || !siblings(p->now_ns)) &&
 	    __atomic_compare_exchange_n(&p->account->measurer, &now, mine, false, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED))
+					__ATOMIC_RELAXED)) {
 		now = mine;
+		__atomic_fetch_add(&p->g->tries, 1, __ATOMIC_RELAXED);
+	}
 	p->measuring = now == mine;
 }
 
@@ -91,7 +93,17 @@ static void pend_add(struct gs_pass *p)
 	__atomic_fetch_or(&g->pend[0], 1ULL << (p->price.ref.index % 64), __ATOMIC_RELAXED);
 }
 
-static void ring(const struct gs_pass *p, uint64_t wall)
+// window_wall returns a third of the window that the shape needs.
+static uint64_t window_wall(const struct gs_pass *p)
+{
+	uint64_t wall = p->price.wall_ns > GS_GATE_ASK_NS ? p->price.wall_ns : GS_GATE_ASK_NS;
+
+	for (uint32_t i = GS_LOAD(p->g->tries); i > 0 && wall < GS_GATE_ASK_MAX_NS; i--)
+		wall *= 2;
+	return wall;
+}
+
+static void ring(const struct gs_pass *p)
 {
 	uint64_t next = GS_LOAD(gs_gate.ring_ns);
 
@@ -99,21 +111,17 @@ static void ring(const struct gs_pass *p, uint64_t wall)
 	    !__atomic_compare_exchange_n(&gs_gate.ring_ns, &next, p->now_ns + GS_GATE_RING_NS, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	if (wall < GS_GATE_ASK_NS)
-		wall = GS_GATE_ASK_NS;
-	gs_os_ring((uint32_t)GS_DOORBELL_PRICE, p->gpu, gs_gate.slot, wall);
+	gs_os_ring((uint32_t)GS_DOORBELL_PRICE, p->gpu, gs_gate.slot, window_wall(p));
 }
 
 // self_open gives the container a window of its own, at most one part in
 // GS_GATE_SELF_SHARE of this process's time.
-static void self_open(struct gs_pass *p, uint64_t wall)
+static void self_open(struct gs_pass *p)
 {
-	uint64_t end = GS_LOAD(p->account->measure_ns), length = 3 * wall;
+	uint64_t end = GS_LOAD(p->account->measure_ns), length = 3 * window_wall(p);
 
 	if (p->now_ns < GS_LOAD(p->g->self_next_ns) || p->window)
 		return;
-	if (length < GS_GATE_SELF_MIN_NS)
-		length = GS_GATE_SELF_MIN_NS;
 	if (length > GS_GATE_SELF_MAX_NS)
 		length = GS_GATE_SELF_MAX_NS;
 	GS_STORE(p->g->self_next_ns, p->now_ns + GS_GATE_SELF_SHARE * length);
@@ -132,9 +140,9 @@ void gs_pass_want(struct gs_pass *p)
 	if (p->window || wall == 0 || (p->price.seen < 3 && wall < 1000000))
 		return;
 	if (!p->alone)
-		ring(p, wall);
+		ring(p);
 	else if (!p->solo)
-		self_open(p, wall);
+		self_open(p);
 }
 
 bool gs_pass_sampled(struct gs_pass *p)
@@ -180,6 +188,7 @@ static void settled_all(uint32_t gpu, const struct gs_track_item *item, uint64_t
 			__atomic_fetch_and(&g->pend[1], ~bit, __ATOMIC_RELAXED);
 	uint64_t end = item->window_ns;
 
+	GS_STORE(g->tries, 0);
 	if (!item->window || pend != bit)
 		return;
 	if (!end)

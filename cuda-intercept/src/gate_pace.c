@@ -25,27 +25,42 @@ static uint64_t clamp(uint64_t paid, uint64_t now)
 	return paid;
 }
 
-uint64_t gs_pace_wait(const uint64_t *paid_ns, uint64_t now_ns)
+// pace_move moves the word and returns where it stood, within its bounds.
+static uint64_t pace_move(uint64_t *paid_ns, uint64_t now_ns, int64_t wall_ns)
 {
-	uint64_t ahead = clamp(__atomic_load_n(paid_ns, __ATOMIC_RELAXED), now_ns) - now_ns;
+	uint64_t old = __atomic_load_n(paid_ns, __ATOMIC_RELAXED);
+	uint64_t base, next;
 
-	return ahead > GS_BURST_NS ? ahead - GS_BURST_NS : 0;
+	do {
+		base = clamp(old, now_ns);
+		if (wall_ns < 0 && (uint64_t)-wall_ns > base - now_ns)
+			next = now_ns;
+		else
+			next = clamp(base + (uint64_t)wall_ns, now_ns);
+	} while (!__atomic_compare_exchange_n(paid_ns, &old, next, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return base;
 }
 
 void gs_pace_charge(uint64_t *paid_ns, uint64_t now_ns, int64_t wall_ns)
 {
-	uint64_t old = __atomic_load_n(paid_ns, __ATOMIC_RELAXED);
-	uint64_t next;
+	pace_move(paid_ns, now_ns, wall_ns);
+}
 
-	do {
-		uint64_t ahead = clamp(old, now_ns) - now_ns;
+void gs_pace_take(uint64_t *paid_ns, uint64_t now_ns, int64_t wall_ns, struct gs_pace_turn *ret_turn)
+{
+	ret_turn->at_ns = pace_move(paid_ns, now_ns, wall_ns) - GS_BURST_NS;
+	ret_turn->wall_ns = wall_ns;
+}
 
-		if (wall_ns < 0 && (uint64_t)-wall_ns > ahead)
-			next = now_ns;
-		else
-			next = clamp(now_ns + ahead + (uint64_t)wall_ns, now_ns);
-	} while (!__atomic_compare_exchange_n(paid_ns, &old, next, true, __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
+uint64_t gs_pace_left(const uint64_t *paid_ns, uint64_t now_ns, const struct gs_pace_turn *turn)
+{
+	uint64_t paid = clamp(__atomic_load_n(paid_ns, __ATOMIC_RELAXED), now_ns);
+	uint64_t before = paid - (uint64_t)turn->wall_ns - GS_BURST_NS; // if nobody came after
+
+	if (turn->at_ns <= now_ns || (int64_t)(before - now_ns) <= 0)
+		return 0;
+	return (before < turn->at_ns ? before : turn->at_ns) - now_ns;
 }
 
 void gs_pace_convert(uint64_t *paid_ns, uint64_t *paid_milli, uint32_t ceiling_milli,

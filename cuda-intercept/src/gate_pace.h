@@ -31,8 +31,19 @@ static inline int64_t gs_pace_wall(uint64_t cost_ns, uint32_t scale)
 	return (int64_t)((cost_ns * scale) >> GS_PACE_SHIFT);
 }
 
-// gs_pace_wait returns the ns from now_ns until a launch is allowed; 0 is now.
-uint64_t gs_pace_wait(const uint64_t *paid_ns, uint64_t now_ns);
+// A launch's place in the queue: the wall time it takes, and from when on it may go.
+struct gs_pace_turn {
+	uint64_t at_ns;
+	int64_t wall_ns; // 0: no place taken
+};
+
+// gs_pace_take charges wall_ns and gives the launch its turn. Turns come in the
+// order in which they are taken, whichever thread or process takes them.
+void gs_pace_take(uint64_t *paid_ns, uint64_t now_ns, int64_t wall_ns, struct gs_pace_turn *ret_turn);
+
+// gs_pace_left returns the ns until the turn comes; 0 is now. It comes earlier
+// than it was given if others have given back what they had charged.
+uint64_t gs_pace_left(const uint64_t *paid_ns, uint64_t now_ns, const struct gs_pace_turn *turn);
 
 // gs_pace_charge moves *paid_ns on by wall_ns, or back if that is negative. The
 // result lies between now (idle time is not saved up beyond the burst) and

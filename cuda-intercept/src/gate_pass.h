@@ -18,7 +18,8 @@ struct gs_pass {
 	struct gs_gate_gpu *g;
 	struct gs_gpu_account *account;
 	struct gs_price_view price;
-	bool solo; // the process uses one stream at a time
+	bool steady; // the process has used one stream for a while
+	bool solo;   // and is the only one of its container
 	uint64_t now_ns;
 
 	// The limits, as of now_ns.
@@ -37,6 +38,8 @@ struct gs_pass {
 	int64_t wall_ns;      // the same under the ceiling
 	uint64_t inflight_ns; // to be added to the in-flight sum; 0: not watched
 	bool funded;	      // the thread's own budget covers it
+	struct gs_pace_turn turn; // else what it has claimed of the share
+	uint32_t turn_generation; // of the limits page then
 
 	// In-flight work without progress.
 	uint32_t stall_done;
@@ -53,7 +56,7 @@ static inline uint64_t gs_pass_stream(const struct gs_pass *p)
 // sum if it is to be watched.
 void gs_pass_wait(struct gs_pass *p, const struct gs_gate_thread *self);
 
-// gs_pass_solo takes note of the launch's stream and sets p->solo.
+// gs_pass_solo takes note of the launch's stream and sets p->steady and p->solo.
 void gs_pass_solo(struct gs_pass *p);
 
 // gs_pass_window finds out which pricing window is open and whose it is.

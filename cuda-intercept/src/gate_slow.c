@@ -42,18 +42,14 @@ static void thread_drop(struct gs_gate_thread *self, uint64_t now)
 	self->budget_ns = 0;
 }
 
-// pass_pay charges the launch, and claims a slice for those that follow.
+// pass_pay hands what was claimed to the thread and charges the launch to it.
 static void pass_pay(struct gs_pass *p, struct gs_gate_thread *self)
 {
-	int64_t slice = p->capped ? GS_GATE_SLICE_NS : GS_GATE_FREE_SLICE_NS;
-
 	if (!p->funded) {
 		thread_drop(self, p->now_ns);
-		if (p->measuring || p->wall_ns > slice)
-			slice = p->wall_ns;
-		if (p->capped)
-			gs_pace_charge(&p->account->paid_ns, p->now_ns, slice);
-		self->budget_ns = slice;
+		self->budget_ns = p->turn.wall_ns;
+		if (!p->capped)
+			self->budget_ns = p->wall_ns + (p->measuring ? 0 : GS_GATE_FREE_SLICE_NS);
 	}
 	if (self->gpu != p->gpu || self->generation != p->generation || p->inflight_ns)
 		self->mark_left_ns = (int64_t)p->quantum_ns;

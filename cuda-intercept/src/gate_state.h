@@ -31,13 +31,14 @@
 #define GS_GATE_RING_NS 20000000ULL
 // Wall time that a doorbell names at least. A window is three times as long, and a
 // third of it is for the neighbours' queues to run dry.
+// Windows in which nothing could be settled make the next one longer.
 #define GS_GATE_ASK_NS 10000000ULL
+#define GS_GATE_ASK_MAX_NS 50000000ULL
 #define GS_GATE_PROBE_NS 100000000ULL
 // A stream that was left this long ago is taken to have run dry.
 #define GS_GATE_SOLO_NS 50000000ULL
-// A container alone on its GPU prices in windows of its own: their bounds, and the
-// part of a process's time that they may take (1/50).
-#define GS_GATE_SELF_MIN_NS 10000000ULL
+// A container alone on its GPU prices in windows of its own: the longest, and
+// the part of a process's time that they may take (1/50).
 #define GS_GATE_SELF_MAX_NS 150000000ULL
 #define GS_GATE_SELF_SHARE 50
 // Debt up to which a window lets a shape run that wants a price.
@@ -71,6 +72,7 @@ struct gs_track_item {
 	uint32_t switches;
 	uint64_t idle_ns; // when the start event went into an idle stream; 0: it did not
 	uint64_t gap_ns;  // host time between that and the launch
+	uint32_t busy;	  // 1: the start event went in behind unfinished work
 };
 
 // A ring for each GPU: most programs have one context on each, and so keep their
@@ -95,6 +97,7 @@ struct gs_gate_gpu {
 	uint64_t probe_ns;
 	uint64_t pend[2]; // shapes that want a price, hashed to bits: now, and an epoch ago
 	uint64_t pend_ns;
+	uint32_t tries; // windows in which this process measured since a price was settled
 	struct gs_track_ring ring;
 };
 

@@ -119,13 +119,15 @@ static bool event_record(CUevent event, CUstream stream, enum gs_gate_flavour fl
 	       CUDA_SUCCESS;
 }
 
-static bool stream_idle(CUstream stream, enum gs_gate_flavour flavour)
+// stream_state says whether the stream has unfinished work: CUDA_SUCCESS is no,
+// CUDA_ERROR_NOT_READY is yes, anything else is unknown.
+static CUresult stream_state(CUstream stream, enum gs_gate_flavour flavour)
 {
 	__typeof__(gs_gate.driver.stream_query) ask = gs_gate.driver.stream_query;
 
 	if (flavour == GS_GATE_PER_THREAD)
 		ask = gs_gate.driver.stream_query_ptsz;
-	return ask && ask(stream) == CUDA_SUCCESS;
+	return ask ? ask(stream) : CUDA_ERROR_UNKNOWN;
 }
 
 static int32_t ring_take(uint32_t gpu)
@@ -158,15 +160,16 @@ int32_t gs_track_begin(uint32_t gpu, CUstream stream, enum gs_gate_flavour flavo
 	item = item_of(gpu, (uint32_t)index);
 	item->sample = sample;
 	item->ref.seq = 0;
-	item->idle_ns = item->gap_ns = 0;
+	item->idle_ns = item->gap_ns = item->busy = 0;
 	driver_enter(&mode);
 	context = context_of(stream, &current);
 	ok = context && events_make(item, context, current);
 	if (ok && sample) {
-		bool idle = stream_idle(stream, flavour);
+		CUresult state = stream_state(stream, flavour);
 
 		ok = event_record(item->start, stream, flavour);
-		item->idle_ns = idle ? gs_os_now() : 0;
+		item->idle_ns = state == CUDA_SUCCESS ? gs_os_now() : 0;
+		item->busy = state == CUDA_ERROR_NOT_READY;
 	}
 	driver_leave(&mode);
 	if (ok)
@@ -209,6 +212,7 @@ void gs_track_end(uint32_t gpu, int32_t index, CUstream stream, enum gs_gate_fla
 static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 {
 	struct gs_price_change change;
+	enum gs_price_kind kind;
 	uint64_t sample_ns;
 	float ms = 0;
 
@@ -221,8 +225,8 @@ static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 	if (item->gap_ns)
 		sample_ns = item->gap_ns < sample_ns - sample_ns / 4 ? sample_ns - item->gap_ns
 								     : sample_ns / 4;
-	gs_price_observe(&gs_gate.prices, item->ref, sample_ns, gs_gate_clean(gpu, item, now),
-			 item->charged_ns, now, &change);
+	kind = gs_gate_clean(gpu, item, now) ? GS_PRICE_CLEAN : item->busy ? GS_PRICE_BUSY : GS_PRICE_WALL;
+	gs_price_observe(&gs_gate.prices, item->ref, sample_ns, kind, item->charged_ns, now, &change);
 	gs_gate_settled(gpu, item, &change, sample_ns, now);
 }
 

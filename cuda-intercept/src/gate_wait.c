@@ -62,20 +62,21 @@ static void pass_weigh(struct gs_pass *p, const struct gs_gate_thread *self)
 static bool inflight_claim(struct gs_pass *p)
 {
 	uint64_t measured = 0, bound = p->bound_ns;
-	uint64_t add = p->inflight_ns ? p->inflight_ns : p->cost_ns;
 	int64_t old = GS_LOAD(p->g->inflight_ns);
 
 	if (p->measuring) {
 		measured = gs_pass_stream(p) * 31 + p->window;
 		if (bound == GS_GATE_UNBOUND)
 			bound = GS_GATE_INFLIGHT_NS;
-		if (GS_LOAD(p->g->measured) != measured)
+		if (!p->steady && GS_LOAD(p->g->measured) != measured)
 			bound = 0;
 	}
 	if (bound == GS_GATE_UNBOUND)
 		return true;
 	do {
-		if (old > 0 && (uint64_t)old + add > bound)
+		// One launch beyond the bound: a queue that runs empty between long
+		// launches loses its turn on the engine each time.
+		if (old > 0 && (uint64_t)old > bound)
 			return false;
 	} while (p->inflight_ns &&
 		 !__atomic_compare_exchange_n(&p->g->inflight_ns, &old, old + (int64_t)p->inflight_ns,
@@ -142,6 +143,27 @@ static bool pass_held(struct gs_pass *p, struct nap *nap)
 	return nap->ns != 0;
 }
 
+// pass_turn returns the ns until the launch's turn under the ceiling. A slice is
+// claimed for the launches that follow, too, except in a window.
+static uint64_t pass_turn(struct gs_pass *p)
+{
+	int64_t wall = p->wall_ns;
+
+	if (p->turn.wall_ns && p->turn_generation != p->generation) {
+		gs_pace_charge(&p->account->paid_ns, p->now_ns, -p->turn.wall_ns);
+		p->turn.wall_ns = 0;
+	}
+	if (!p->capped || p->funded)
+		return 0;
+	if (!p->turn.wall_ns) {
+		if (wall < GS_GATE_SLICE_NS && !p->measuring)
+			wall = GS_GATE_SLICE_NS;
+		gs_pace_take(&p->account->paid_ns, p->now_ns, wall ? wall : 1, &p->turn);
+		p->turn_generation = p->generation;
+	}
+	return gs_pace_left(&p->account->paid_ns, p->now_ns, &p->turn);
+}
+
 // pass_blocked tells whether the launch has to wait, and how. If it has not, the
 // in-flight sum holds it.
 static bool pass_blocked(struct gs_pass *p, struct nap *nap)
@@ -151,14 +173,12 @@ static bool pass_blocked(struct gs_pass *p, struct nap *nap)
 		return true;
 	nap->word = &p->page->header.generation;
 	nap->value = p->generation;
-	if (p->capped && !p->funded) {
-		nap->ns = gs_pace_wait(&p->account->paid_ns, p->now_ns);
-		// A window is dear and short. What runs in it is paid for afterwards.
-		if (p->measuring && !p->window_ns && p->price.wanted && nap->ns < GS_GATE_ADVANCE_NS)
-			nap->ns = 0;
-		if (nap->ns)
-			return true;
-	}
+	nap->ns = pass_turn(p);
+	// A window is dear and short. What runs in it is paid for afterwards.
+	if (p->measuring && p->price.wanted && nap->ns < GS_GATE_ADVANCE_NS)
+		nap->ns = 0;
+	if (nap->ns)
+		return true;
 	nap->throttled = false;
 	while (!inflight_claim(p)) {
 		nap->ns = nap_inflight(p);

@@ -178,6 +178,8 @@ static void observe_clean(struct gs_price_entry *e, struct gs_price_history *h, 
 		h->fresh_ns = GS_PRICE_FRESH_MIN_NS;
 	}
 	h->clean_count = 0;
+	h->floor_ns = 0;
+	h->probe_count = 0;
 	store(&h->stale_ns, now_ns + h->fresh_ns);
 	store(&e->price_ns, price);
 	change->settled = true;
@@ -189,8 +191,45 @@ static void observe_clean(struct gs_price_entry *e, struct gs_price_history *h, 
 	}
 }
 
+// observe_wall looks for signs that a price is wrong: any sample below it proves it
+// too high.
+static void observe_wall(struct gs_price_history *h, uint64_t price, uint64_t sample_ns,
+			 uint64_t now_ns)
+{
+	h->low_count = sample_ns < price - price / 10 ? h->low_count + 1 : 0;
+	if (h->low_count < 3)
+		return;
+	h->low_count = 0;
+	store(&h->stale_ns, now_ns);
+}
+
+// observe_busy looks for a price that has become too low. A sample that began on
+// the engine holds neighbours' slices only if it was preempted. A launch that fits
+// into a slice escapes that now and then, so the lowest of several samples is its
+// time; a longer one meets it as often as before, so there the lowest is compared
+// with what it was at first, and a window has to tell.
+static void observe_busy(struct gs_price_entry *e, struct gs_price_history *h, uint64_t sample_ns,
+			 uint64_t now_ns)
+{
+	uint64_t price = load(&e->price_ns), usual;
+
+	if (h->probe_count == 0 || sample_ns < h->probe_ns)
+		h->probe_ns = sample_ns;
+	if (++h->probe_count < GS_PRICE_PROBES)
+		return;
+	h->probe_count = 0;
+	if (h->floor_ns == 0)
+		h->floor_ns = h->probe_ns > price ? h->probe_ns : price;
+	usual = price <= GS_PRICE_SHORT_NS ? price : h->floor_ns;
+	if (h->probe_ns <= usual + usual / 2)
+		return;
+	store(&h->stale_ns, now_ns);
+	if (h->probe_ns <= GS_PRICE_SHORT_NS)
+		store(&e->price_ns, h->probe_ns);
+}
+
 void gs_price_observe(struct gs_price_table *table, struct gs_price_ref ref, uint64_t sample_ns,
-		      bool clean, uint64_t charged_ns, uint64_t now_ns,
+		      enum gs_price_kind kind, uint64_t charged_ns, uint64_t now_ns,
 		      struct gs_price_change *ret_change)
 {
 	struct gs_price_entry *e = &table->entry[ref.index % GS_PRICE_ENTRIES];
@@ -205,18 +244,14 @@ void gs_price_observe(struct gs_price_table *table, struct gs_price_ref ref, uin
 		return;
 	}
 	store(&h->wall_ns, sample_ns);
-	if (clean)
+	if (kind == GS_PRICE_CLEAN)
 		observe_clean(e, h, sample_ns, now_ns, ret_change);
 	price = load(&e->price_ns);
+	if (price && kind != GS_PRICE_CLEAN)
+		observe_wall(h, price, sample_ns, now_ns);
+	if (price && kind == GS_PRICE_BUSY)
+		observe_busy(e, h, sample_ns, now_ns);
 	ret_change->price_ns = price;
-	if (price && !clean) {
-		// Wall time is never less than the launch's own: the price is too high.
-		h->low_count = sample_ns < price - price / 10 ? h->low_count + 1 : 0;
-		if (h->low_count >= 3) {
-			h->low_count = 0;
-			store(&h->stale_ns, now_ns);
-		}
-	}
 	if (!price && charged_ns != GS_PRICE_CHARGED && h->charged_count < 1u << 20) {
 		h->charged_ns += sample_ns;
 		h->charged_count++;

@@ -29,6 +29,10 @@
 #define GS_PRICE_AGREE 4
 #define GS_PRICE_LONG_NS 2000000ULL
 #define GS_PRICE_GRAIN_NS 1000
+// Busy samples of which the lowest counts, and the price up to which that is
+// the launch's own time: it fits into one time slice of the GPU.
+#define GS_PRICE_PROBES 8
+#define GS_PRICE_SHORT_NS 500000ULL
 // A price is measured again after this long, and then ever more rarely while the
 // new one agrees.
 #define GS_PRICE_FRESH_MIN_NS 5000000000ULL
@@ -52,8 +56,11 @@ struct gs_price_history {
 	uint64_t fresh_ns;	// for how long the next price will count as fresh
 	uint32_t charged_count; // launches in charged_ns
 	uint32_t seen;		// look-ups by gs_price_get, saturating
+	uint64_t probe_ns;	// lowest busy sample of this round
+	uint64_t floor_ns;	// that of the first round under this price; 0: not yet
 	uint16_t clean_count;	// in this round
 	uint16_t low_count;	// unclean samples in a row well below the price
+	uint16_t probe_count;	// in this round
 };
 
 struct gs_price_table {
@@ -137,11 +144,18 @@ static inline uint64_t gs_price_find(const struct gs_price_table *table,
 void gs_price_get(struct gs_price_table *table, const struct gs_gate_shape *shape, uint64_t now_ns,
 		  struct gs_price_view *ret_view);
 
+// What a sample is worth.
+enum gs_price_kind {
+	GS_PRICE_WALL, // anything may be in it
+	GS_PRICE_BUSY, // wall time behind the process's own work: it began on the engine
+	GS_PRICE_CLEAN,
+};
+
 // gs_price_observe takes in one sample. charged_ns is what the launch was charged
 // by wall time; GS_PRICE_CHARGED if it was charged by price.
 #define GS_PRICE_CHARGED UINT64_MAX
 void gs_price_observe(struct gs_price_table *table, struct gs_price_ref ref, uint64_t sample_ns,
-		      bool clean, uint64_t charged_ns, uint64_t now_ns,
+		      enum gs_price_kind kind, uint64_t charged_ns, uint64_t now_ns,
 		      struct gs_price_change *ret_change);
 
 // gs_price_reset_locks frees the locks that other threads held in the parent of a

@@ -50,7 +50,7 @@ static struct {
 	int tenants;
 	struct sim_tenant tenant[SIM_TENANTS];
 	struct stream stream[SIM_TENANTS][STREAMS];
-	uint64_t seq;
+	uint64_t seq, sleeps, begin;
 	int running;	    // context on the engine
 	uint64_t slice_end; // of it
 	uint64_t gpu_now;   // simulated up to here
@@ -58,7 +58,14 @@ static struct {
 	ucontext_t scheduler;
 	int current; // coroutine, -1 in the scheduler
 	void *copy[SIM_TENANTS];
-	// The arbiter.
+	// Per container.
+	int containers;
+	struct gs_limits_page page[SIM_TENANTS];
+	struct {
+		struct gs_ledger_header header;
+		struct gs_slot slot[SIM_TENANTS];
+	} ledger[SIM_TENANTS];
+	// The arbiter, per container.
 	uint64_t asked_ns[SIM_TENANTS], asked_wall[SIM_TENANTS];
 	bool finished[SIM_TENANTS];
 	uint32_t window;
@@ -204,22 +211,29 @@ void gs_os_pause(void)
 
 void gs_os_wait(const uint32_t *word, uint32_t value, uint64_t wait_ns)
 {
-	yield_until(w.now + wait_ns + w.config.oversleep_ns, word, value);
+	uint64_t late = w.config.oversleep_ns;
+
+	if (w.config.stall_ns && ++w.sleeps % 500 == 0)
+		late += w.config.stall_ns;
+	yield_until(w.now + wait_ns + late, word, value);
 }
 
 void gs_os_ring(uint32_t kind, uint32_t gpu, uint32_t slot, uint64_t wall_ns)
 {
+	int c = w.tenant[w.current].container;
+
 	(void)gpu;
-	w.tenant[slot].doorbells++;
+	(void)slot;
+	w.tenant[w.current].doorbells++;
 	if (kind == GS_DOORBELL_DONE) {
-		w.finished[slot] = true;
-		w.asked_ns[slot] = 0;
+		w.finished[c] = true;
+		w.asked_ns[c] = 0;
 		return;
 	}
-	if (w.tenant[slot].page.gpu[0].window)
+	if (w.page[c].gpu[0].window)
 		return;
-	w.asked_ns[slot] = w.now;
-	w.asked_wall[slot] = wall_ns;
+	w.asked_ns[c] = w.now;
+	w.asked_wall[c] = wall_ns;
 }
 
 // --- the driver --------------------------------------------------------------
@@ -323,10 +337,17 @@ void sim_saturate(struct sim_tenant *t)
 			sim_sleep(10000);
 			gpu_advance(w.now);
 		}
-		if (t->kernel2_ns && i % 2)
+		if (t->shapes) {
+			uint64_t k = i * 7919 % (uint64_t)t->shapes;
+
+			sim_launch(t, 0x1000 + k, t->kernel_ns + t->kernel_ns * k / (uint64_t)t->shapes, s);
+		} else if (t->kernel2_ns && i % 2) {
 			sim_launch(t, 0x200, t->kernel2_ns, s);
-		else
-			sim_launch(t, 0x100, t->kernel_ns, s);
+		} else {
+			bool later = t->later_ns && w.now > (w.begin + w.end) / 2;
+
+			sim_launch(t, 0x100, later ? t->later_ns : t->kernel_ns, s);
+		}
 		if (t->synchronous)
 			sim_sync(t);
 	}
@@ -334,23 +355,23 @@ void sim_saturate(struct sim_tenant *t)
 
 // --- the daemon ----------------------------------------------------------------
 
-static void page_bump(struct sim_tenant *t)
+static void page_bump(struct gs_limits_page *page)
 {
-	t->page.header.generation++;
+	page->header.generation++;
 }
 
 void sim_resize(struct sim_tenant *t, uint32_t ceiling_milli)
 {
-	t->page.gpu[0].ceiling_milli = ceiling_milli;
-	page_bump(t);
+	t->page->gpu[0].ceiling_milli = ceiling_milli;
+	page_bump(t->page);
 }
 
 static void hold_others(int except, uint32_t value)
 {
-	for (int i = 0; i < w.tenants; i++)
-		if (i != except) {
-			w.tenant[i].page.gpu[0].hold = value;
-			page_bump(&w.tenant[i]);
+	for (int c = 0; c < w.containers; c++)
+		if (c != except) {
+			w.page[c].gpu[0].hold = value;
+			page_bump(&w.page[c]);
 		}
 }
 
@@ -371,24 +392,25 @@ static uint64_t window_length(int i)
 
 static uint64_t window_run(int i)
 {
-	struct sim_tenant *t = &w.tenant[i];
+	struct gs_limits_page *page = &w.page[i];
 	uint64_t length = window_length(i), from = w.now;
 
 	w.window++;
-	t->windows++;
+	for (int j = 0; j < w.tenants; j++)
+		w.tenant[j].windows += w.tenant[j].container == i;
 	w.asked_ns[i] = 0;
 	w.finished[i] = false;
 	hold_others(i, w.window);
 	while (w.now < from + length / 3 && !w.finished[i])
 		sim_sleep(100000);
 	if (!w.finished[i]) {
-		t->page.gpu[0].window = w.window;
-		page_bump(t);
+		page->gpu[0].window = w.window;
+		page_bump(page);
 	}
 	while (w.now < from + length && !w.finished[i])
 		sim_sleep(100000);
-	t->page.gpu[0].window = 0;
-	page_bump(t);
+	page->gpu[0].window = 0;
+	page_bump(page);
 	hold_others(i, 0);
 	return w.now - from > WINDOW_MIN ? w.now - from : WINDOW_MIN;
 }
@@ -406,7 +428,7 @@ static void arbiter(void)
 		balance += (double)(w.now - last) * 0.02;
 		balance = balance > WINDOW_BURST ? WINDOW_BURST : balance;
 		last = w.now;
-		for (int i = 0; i < w.tenants; i++)
+		for (int i = 0; i < w.containers; i++)
 			if (w.asked_ns[i] && w.now - w.asked_ns[i] < ASK_LIFE &&
 			    (best < 0 || spent[i] < spent[best]))
 				best = i;
@@ -464,50 +486,68 @@ static void *gate_copy(int i)
 	return handle;
 }
 
-void sim_start(const struct sim_config *config, int n, const uint32_t ceiling_milli[])
+static void gate_load(struct sim_tenant *t, uint32_t slot)
+{
+	void *copy = gate_copy(t->index);
+
+	w.copy[t->index] = copy;
+	t->attach = (__typeof__(t->attach))dlsym(copy, "gs_gate_attach");
+	t->enter = (__typeof__(t->enter))dlsym(copy, "gs_gate_enter");
+	t->leave = (__typeof__(t->leave))dlsym(copy, "gs_gate_leave");
+	t->poll = (__typeof__(t->poll))dlsym(copy, "gs_gate_poll");
+	t->attach(&(struct gs_gate_env){
+		.page = t->page,
+		.ledger = t->ledger,
+		.slot = slot,
+		.driver = { .event_create = event_create,
+			    .event_destroy = event_destroy,
+			    .event_record = event_record,
+			    .event_record_ptsz = event_record,
+			    .event_query = event_query,
+			    .event_elapsed = event_elapsed,
+			    .ctx_get_current = ctx_get,
+			    .ctx_push = ctx_push,
+			    .ctx_pop = ctx_pop,
+			    .stream_query = stream_query,
+			    .stream_query_ptsz = stream_query },
+	});
+}
+
+void sim_start(const struct sim_config *config, int n, const int container[],
+	       const uint32_t ceiling_milli[])
 {
 	memset(&w, 0, sizeof(w));
 	w.config = *config;
 	w.now = w.gpu_now = SIM_SEC;
 	w.tenants = n;
 	w.current = -1;
+	for (int i = 0; i < n; i++)
+		w.containers = container[i] + 1 > w.containers ? container[i] + 1 : w.containers;
 	for (int i = 0; i < n; i++) {
 		struct sim_tenant *t = &w.tenant[i];
+		struct gs_ledger_header *ledger = &w.ledger[container[i]].header;
+		uint32_t slot = ledger->slot_high++;
 
 		t->index = i;
+		t->container = container[i];
 		t->program = sim_saturate;
-		t->page.header.gpu_count = 1;
-		t->page.header.generation = 1;
-		t->page.gpu[0].ceiling_milli = ceiling_milli[i];
-		t->page.gpu[0].alone = n == 1;
-		w.copy[i] = gate_copy(i);
-		t->attach = (__typeof__(t->attach))dlsym(w.copy[i], "gs_gate_attach");
-		t->enter = (__typeof__(t->enter))dlsym(w.copy[i], "gs_gate_enter");
-		t->leave = (__typeof__(t->leave))dlsym(w.copy[i], "gs_gate_leave");
-		t->poll = (__typeof__(t->poll))dlsym(w.copy[i], "gs_gate_poll");
-		t->attach(&(struct gs_gate_env){
-			.page = &t->page,
-			.ledger = &t->ledger,
-			.slot = (uint32_t)i,
-			.driver = { .event_create = event_create,
-				    .event_destroy = event_destroy,
-				    .event_record = event_record,
-				    .event_record_ptsz = event_record,
-				    .event_query = event_query,
-				    .event_elapsed = event_elapsed,
-				    .ctx_get_current = ctx_get,
-				    .ctx_push = ctx_push,
-				    .ctx_pop = ctx_pop,
-				    .stream_query = stream_query,
-				    .stream_query_ptsz = stream_query },
-		});
+		t->page = &w.page[container[i]];
+		t->page->header.gpu_count = 1;
+		t->page->header.generation = 1;
+		t->page->header.slot_count = SIM_TENANTS;
+		t->page->gpu[0].ceiling_milli = ceiling_milli[i];
+		t->page->gpu[0].alone = w.containers == 1;
+		t->ledger = ledger;
+		w.ledger[container[i]].slot[slot].state = GS_SLOT_USED;
+		gate_load(t, slot);
 	}
-	if (config->arbiter && n > 1)
+	if (config->arbiter && w.containers > 1)
 		coroutine_start(SIM_TENANTS);
 }
 
 void sim_run(uint64_t ns)
 {
+	w.begin = w.now;
 	w.end = w.now + ns;
 	for (int i = 0; i < w.tenants; i++)
 		if (!w.coroutine[i].live)

@@ -13,7 +13,7 @@
 
 #include "gate.h"
 
-#define SIM_TENANTS 4
+#define SIM_TENANTS 6
 #define SIM_MS 1000000ULL
 #define SIM_SEC 1000000000ULL
 
@@ -27,6 +27,7 @@ struct sim_config {
 	uint64_t oversleep_ns;	// added to every timed sleep
 	uint64_t launch_ns;	// host time of one launch
 	bool arbiter;		// the daemon answers doorbells
+	uint64_t stall_ns;	// the host stands still for so long, once in 500 sleeps
 };
 
 struct sim_tenant {
@@ -37,8 +38,11 @@ struct sim_tenant {
 	bool synchronous;	// waits after each launch
 	bool graph;		// launches graphs
 	int streams;		// used in turn; 0 counts as 1
-	struct gs_limits_page page;
-	struct gs_ledger_header ledger;
+	int shapes;		// kernels of as many shapes and lengths from kernel_ns to twice that
+	uint64_t later_ns;	// kernel_ns from half of the run on; 0: as before
+	int container;
+	struct gs_limits_page *page;
+	struct gs_ledger_header *ledger;
 	uint64_t executed_ns;	// by the GPU's own account
 	uint64_t launches;
 	// The gate's entry points, of this tenant's own copy.
@@ -50,9 +54,10 @@ struct sim_tenant {
 	uint64_t doorbells, windows;
 };
 
-// sim_start makes a world of n tenants with shares in milli-GPU. Programs start
-// at sim_run.
-void sim_start(const struct sim_config *config, int n, const uint32_t ceiling_milli[]);
+// sim_start makes a world of n tenants, each a process of the container of that
+// number, with the container's share in milli-GPU. Programs start at sim_run.
+void sim_start(const struct sim_config *config, int n, const int container[],
+	       const uint32_t ceiling_milli[]);
 struct sim_tenant *sim_tenant(int index);
 
 // sim_run lets the world run for ns of virtual time.

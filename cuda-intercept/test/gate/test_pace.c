@@ -31,17 +31,41 @@ static void test_scale(void)
 static void test_burst(void)
 {
 	uint64_t paid = 0, now = start;
+	struct gs_pace_turn turn;
 	int allowed = 0;
 
 	// After any idle time a container may be the burst ahead and one launch more.
-	while (gs_pace_wait(&paid, now) == 0) {
-		gs_pace_charge(&paid, now, 1000000);
+	for (;;) {
+		gs_pace_take(&paid, now, 1000000, &turn);
+		if (gs_pace_left(&paid, now, &turn))
+			break;
 		allowed++;
 	}
 	CHECK(allowed == 21, "%d launches of 1 ms of wall time", allowed);
-	CHECK(gs_pace_wait(&paid, now) == 1000000, "wait %lu", (unsigned long)gs_pace_wait(&paid, now));
+	CHECK(gs_pace_left(&paid, now, &turn) == 1000000, "left %lu",
+	      (unsigned long)gs_pace_left(&paid, now, &turn));
 	now += 1000000;
-	CHECK(gs_pace_wait(&paid, now) == 0, "not allowed after its wait");
+	CHECK(gs_pace_left(&paid, now, &turn) == 0, "not allowed after its wait");
+}
+
+// Turns come in the order in which they were taken, and early if others give back.
+static void test_turns(void)
+{
+	uint64_t paid = start + GS_BURST_NS, now = start;
+	struct gs_pace_turn a, b, c;
+
+	gs_pace_take(&paid, now, 5000000, &a);
+	gs_pace_take(&paid, now, 1000000, &b);
+	gs_pace_take(&paid, now, 1000000, &c);
+	CHECK(gs_pace_left(&paid, now, &a) == 0 && gs_pace_left(&paid, now, &b) == 5000000 &&
+		      gs_pace_left(&paid, now, &c) == 6000000,
+	      "%lu %lu %lu", (unsigned long)gs_pace_left(&paid, now, &a),
+	      (unsigned long)gs_pace_left(&paid, now, &b), (unsigned long)gs_pace_left(&paid, now, &c));
+	gs_pace_charge(&paid, now, -5000000); // a's launch failed
+	CHECK(gs_pace_left(&paid, now, &c) == 1000000, "left %lu",
+	      (unsigned long)gs_pace_left(&paid, now, &c));
+	gs_pace_charge(&paid, now, -60000000);
+	CHECK(gs_pace_left(&paid, now, &c) == 0 && gs_pace_left(&paid, now, &b) == 0, "all given back");
 }
 
 static void test_rate(void)
@@ -53,16 +77,17 @@ static void test_rate(void)
 		for (unsigned int j = 0; j < sizeof(costs) / sizeof(costs[0]); j++) {
 			uint64_t paid = 0, now = start, used = 0, span = 400000000000ULL, wait;
 			int64_t wall = gs_pace_wall(costs[j], gs_pace_scale(ceilings[i]));
+			struct gs_pace_turn turn;
 			double share, slack;
 
 			if ((uint64_t)wall > GS_DEBT_MAX)
 				continue; // the bound on debt gives such a launch a discount
 			while (now < start + span) {
-				wait = gs_pace_wait(&paid, now);
+				gs_pace_take(&paid, now, wall, &turn);
+				wait = gs_pace_left(&paid, now, &turn);
 				// Sleeps are late by up to 10 ms now and then: nothing may be lost.
 				if (wait)
 					now += wait + (used % 7 == 0 ? 10000000 : 50000);
-				gs_pace_charge(&paid, now, wall);
 				used += costs[j];
 			}
 			share = 1000.0 * (double)used / (double)span;
@@ -75,6 +100,7 @@ static void test_rate(void)
 static void test_debt(void)
 {
 	uint64_t paid = start, now = start;
+	struct gs_pace_turn turn;
 
 	gs_pace_charge(&paid, now, 60000000000LL);
 	CHECK(paid == now + GS_DEBT_MAX, "debt %lu", (unsigned long)(paid - now));
@@ -83,9 +109,9 @@ static void test_debt(void)
 	gs_pace_charge(&paid, now, -60000000000LL);
 	CHECK(paid == now, "credit beyond now");
 	paid = UINT64_MAX - 5; // scribbled over, or from before a reboot
-	CHECK(gs_pace_wait(&paid, now) == GS_DEBT_MAX - GS_BURST_NS, "wait %lu",
-	      (unsigned long)gs_pace_wait(&paid, now));
-	gs_pace_charge(&paid, now, 1);
+	gs_pace_take(&paid, now, 1, &turn);
+	CHECK(gs_pace_left(&paid, now, &turn) <= GS_DEBT_MAX - GS_BURST_NS, "left %lu",
+	      (unsigned long)gs_pace_left(&paid, now, &turn));
 	CHECK(paid == now + GS_DEBT_MAX, "scribbled word %lu", (unsigned long)paid);
 }
 
@@ -151,6 +177,7 @@ int main(void)
 {
 	test_scale();
 	test_burst();
+	test_turns();
 	test_rate();
 	test_debt();
 	test_convert();

@@ -21,14 +21,14 @@ static struct gs_gate_shape shape_of(uint64_t handle, uint32_t grid)
 	return (struct gs_gate_shape){ .handle = handle, .grid = { grid, 1, 1 }, .block = { 256, 1, 1 } };
 }
 
-static struct gs_price_change feed(struct gs_gate_shape s, uint64_t ns, bool clean, uint64_t charged,
+static struct gs_price_change feed(struct gs_gate_shape s, uint64_t ns, enum gs_price_kind kind, uint64_t charged,
 				   uint64_t now)
 {
 	struct gs_price_view v;
 	struct gs_price_change c;
 
 	gs_price_get(&table, &s, now, &v);
-	gs_price_observe(&table, v.ref, ns, clean, charged, now, &c);
+	gs_price_observe(&table, v.ref, ns, kind, charged, now, &c);
 	return c;
 }
 
@@ -38,7 +38,7 @@ static void test_key(void)
 
 	memset(&table, 0, sizeof(table));
 	for (int i = 0; i < 4; i++)
-		feed(a, 50000, true, 0, start);
+		feed(a, 50000, GS_PRICE_CLEAN, 0, start);
 	CHECK(gs_price_find(&table, &a) == 50000, "price %lu", (unsigned long)gs_price_find(&table, &a));
 	// Each field tells shapes apart.
 	for (int i = 0; i < 9; i++) {
@@ -59,14 +59,14 @@ static void test_learn(void)
 	memset(&table, 0, sizeof(table));
 	// Wall time alone never makes a price.
 	for (int i = 0; i < 100; i++)
-		feed(s, 9000000, false, 9000000, start);
+		feed(s, 9000000, GS_PRICE_WALL, 9000000, start);
 	CHECK(gs_price_find(&table, &s) == 0, "priced by wall time");
 	// Long launches: two that agree. A leftover of a neighbour before them is not one.
-	feed(s, 7000000, true, 9000000, start);
+	feed(s, 7000000, GS_PRICE_CLEAN, 9000000, start);
 	CHECK(gs_price_find(&table, &s) == 0, "priced by one sample");
-	feed(s, 5000000, true, 9000000, start);
+	feed(s, 5000000, GS_PRICE_CLEAN, 9000000, start);
 	CHECK(gs_price_find(&table, &s) == 0, "priced by two that differ");
-	c = feed(s, 5010000, true, 9000000, start);
+	c = feed(s, 5010000, GS_PRICE_CLEAN, 9000000, start);
 	CHECK(gs_price_find(&table, &s) == 5000000, "price %lu", (unsigned long)gs_price_find(&table, &s));
 	CHECK(c.settled && c.first && c.price_ns == 5000000, "change");
 	// 100 at 9 ms, then 7 and 5 ms were settled by wall time; each was worth 5.
@@ -80,7 +80,7 @@ static void test_varying(void)
 
 	memset(&table, 0, sizeof(table));
 	for (uint64_t i = 0; i < GS_PRICE_SAMPLES; i++) {
-		feed(s, 100000 + i * 30000, true, 0, start);
+		feed(s, 100000 + i * 30000, GS_PRICE_CLEAN, 0, start);
 		if (i + 1 < GS_PRICE_SAMPLES)
 			mean += 100000 + i * 30000;
 	}
@@ -96,7 +96,7 @@ static void test_refresh(void)
 
 	memset(&table, 0, sizeof(table));
 	for (int i = 0; i < 4; i++)
-		feed(s, 60000, true, 0, now);
+		feed(s, 60000, GS_PRICE_CLEAN, 0, now);
 	gs_price_get(&table, &s, now + 1000, &v);
 	CHECK(!v.wanted && v.price_ns == 60000, "wanted at once");
 	now += GS_PRICE_FRESH_MIN_NS;
@@ -104,15 +104,15 @@ static void test_refresh(void)
 	CHECK(v.wanted && v.price_ns == 60000, "not wanted when stale");
 	// The kernel has become four times as long: the old price stands until proven.
 	for (int i = 0; i < 3; i++)
-		feed(s, 240000, true, GS_PRICE_CHARGED, now);
+		feed(s, 240000, GS_PRICE_CLEAN, GS_PRICE_CHARGED, now);
 	CHECK(gs_price_find(&table, &s) == 60000, "changed too soon");
-	feed(s, 240000, true, GS_PRICE_CHARGED, now);
+	feed(s, 240000, GS_PRICE_CLEAN, GS_PRICE_CHARGED, now);
 	CHECK(gs_price_find(&table, &s) == 240000, "did not change");
 	// Agreement makes the next look rarer, up to a bound.
 	for (int round = 0; round < 10; round++) {
 		now += GS_PRICE_FRESH_MAX_NS;
 		for (int i = 0; i < 4; i++)
-			feed(s, 240000, true, GS_PRICE_CHARGED, now);
+			feed(s, 240000, GS_PRICE_CLEAN, GS_PRICE_CHARGED, now);
 	}
 	gs_price_get(&table, &s, now + GS_PRICE_FRESH_MAX_NS - 1, &v);
 	CHECK(!v.wanted, "still eager");
@@ -121,9 +121,42 @@ static void test_refresh(void)
 	// Wall time below the price proves it too high.
 	now += 1000;
 	for (int i = 0; i < 3; i++)
-		feed(s, 100000, false, GS_PRICE_CHARGED, now);
+		feed(s, 100000, GS_PRICE_WALL, GS_PRICE_CHARGED, now);
 	gs_price_get(&table, &s, now, &v);
 	CHECK(v.wanted, "a price above wall time is not doubted");
+}
+
+// A price that has become too low is found under contention, too.
+static void test_busy(void)
+{
+	struct gs_gate_shape s = shape_of(6, 1), l = shape_of(7, 1);
+	struct gs_price_view v;
+	uint64_t now = start;
+
+	memset(&table, 0, sizeof(table));
+	for (int i = 0; i < 4; i++)
+		feed(s, 60000, GS_PRICE_CLEAN, 0, now);
+	for (int i = 0; i < 2; i++)
+		feed(l, 5000000, GS_PRICE_CLEAN, 0, now);
+	// Most samples hold slices of neighbours; that is no reason.
+	for (int i = 0; i < 200; i++) {
+		feed(s, i % 5 ? 2060000 : 60000, GS_PRICE_BUSY, GS_PRICE_CHARGED, now);
+		feed(s, 2060000, GS_PRICE_WALL, GS_PRICE_CHARGED, now);
+		feed(l, 9000000 + (uint64_t)(i % 7) * 100000, GS_PRICE_BUSY, GS_PRICE_CHARGED, now);
+	}
+	gs_price_get(&table, &s, now, &v);
+	CHECK(!v.wanted && v.price_ns == 60000, "price %lu", (unsigned long)v.price_ns);
+	gs_price_get(&table, &l, now, &v);
+	CHECK(!v.wanted && v.price_ns == 5000000, "price %lu", (unsigned long)v.price_ns);
+	// Both have grown: the short one is known at once, the long one needs a window.
+	for (int i = 0; i < 16; i++) {
+		feed(s, i % 5 ? 2300000 : 300000, GS_PRICE_BUSY, GS_PRICE_CHARGED, now);
+		feed(l, 18000000, GS_PRICE_BUSY, GS_PRICE_CHARGED, now);
+	}
+	gs_price_get(&table, &s, now, &v);
+	CHECK(v.price_ns == 300000, "price %lu", (unsigned long)v.price_ns);
+	gs_price_get(&table, &l, now, &v);
+	CHECK(v.wanted && v.price_ns == 5000000, "price %lu", (unsigned long)v.price_ns);
 }
 
 static void test_replace(void)
@@ -145,11 +178,11 @@ static void test_replace(void)
 	for (uint32_t i = 20 * GS_PRICE_ENTRIES - 200; i < 20 * GS_PRICE_ENTRIES; i++) {
 		s = shape_of(1000 + i, i);
 		for (int k = 0; k < 4; k++)
-			feed(s, 70000, true, 0, start + 100 * GS_PRICE_ENTRIES);
+			feed(s, 70000, GS_PRICE_CLEAN, 0, start + 100 * GS_PRICE_ENTRIES);
 		found += gs_price_find(&table, &s) == 70000;
 	}
 	CHECK(found == 200, "%u of 200", found);
-	gs_price_observe(&table, old.ref, 5, true, 0, start, &c);
+	gs_price_observe(&table, old.ref, 5, GS_PRICE_CLEAN, 0, start, &c);
 	CHECK(!c.settled && c.price_ns == 0, "a sample for a shape that was replaced");
 }
 
@@ -173,7 +206,7 @@ static void *hammer(void *arg)
 			__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
 		if (i % 4 == 0)
 			for (int k = 0; k < 4; k++)
-				feed(s, s.handle * 1000, true, 0, start + (uint64_t)i);
+				feed(s, s.handle * 1000, GS_PRICE_CLEAN, 0, start + (uint64_t)i);
 	}
 	return NULL;
 }
@@ -196,6 +229,7 @@ int main(void)
 	test_learn();
 	test_varying();
 	test_refresh();
+	test_busy();
 	test_replace();
 	test_threads();
 	printf("price: %d failed\n", check_failed);
