@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -208,7 +209,7 @@ func (w *world) gone(id string) bool {
 	_, err := w.m.Container(context.Background(), id)
 	_, dir := os.Lstat(filepath.Join(w.containers(), id))
 	_, rec := os.Lstat(filepath.Join(w.base, "run", "state", id+".json"))
-	return v1.Code(err) == v1.CodeNotFound && os.IsNotExist(dir) && os.IsNotExist(rec)
+	return v1.Code(err) == v1.CodeNotFound && errors.Is(dir, fs.ErrNotExist) && errors.Is(rec, fs.ErrNotExist)
 }
 
 func (w *world) empty() {

@@ -51,7 +51,7 @@ func TestCreate(t *testing.T) {
 		"driver": fs.ModeDir | 0o755, "driver/cuda.real": 0o444, "driver/nvml.real": 0o444,
 	}
 	found := 0
-	filepath.WalkDir(d.Path, func(path string, e fs.DirEntry, err error) error {
+	filepath.WalkDir(d.Path, func(path string, e fs.DirEntry, _ error) error {
 		name, _ := filepath.Rel(d.Path, path)
 		fi, err := e.Info()
 		if want, ok := modes[name]; err != nil || !ok || fi.Mode() != want {

@@ -6,7 +6,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -160,7 +162,7 @@ func TestSignals(t *testing.T) {
 		if status := d.wait(t); status != 0 {
 			t.Errorf("%v: status %d\n%s", sig, status, d.log)
 		}
-		if _, err := os.Lstat(d.client.Socket()); !os.IsNotExist(err) {
+		if _, err := os.Lstat(d.client.Socket()); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v: the socket is still there: %v", sig, err)
 		}
 	}
