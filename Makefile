@@ -66,8 +66,9 @@ simgpu: need-go need-cc
 	$(Q)$(MAKE) -C simgpu
 
 .PHONY: clients
-clients: need-cc
+clients: need-cc need-go
 	$(Q)$(MAKE) -C tests/clients/c
+	$(Q)CGO_ENABLED=0 $(GO) build -o build/tests/go/slice ./tests/gpu/slice
 
 .PHONY: generate
 generate: need-go ## Write generated code anew
@@ -77,12 +78,12 @@ generate: need-go ## Write generated code anew
 
 .PHONY: demo demo-down
 demo: host-setup build ## Show it: three tenants on a SIMULATED GPU (KEEP=1 leaves the node up)
-	$(Q)$(GO) build -o build/tests/demo.bin ./tests/demo
-	$(Q)build/tests/demo.bin $(if $(KEEP),--keep)
+	$(Q)$(GO) build -o build/tests/go/demo ./tests/demo
+	$(Q)build/tests/go/demo $(if $(KEEP),--keep)
 
 demo-down: need-go ## End the node that `make demo KEEP=1` left
-	$(Q)$(GO) build -o build/tests/demo.bin ./tests/demo
-	$(Q)build/tests/demo.bin --down
+	$(Q)$(GO) build -o build/tests/go/demo ./tests/demo
+	$(Q)build/tests/go/demo --down
 
 .PHONY: host-setup
 host-setup:

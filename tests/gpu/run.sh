@@ -73,7 +73,7 @@ echo "GPU $gpu: $name${simulated:+ ($simulated)}; a context takes $context bytes
 case $name in *SIMULATED*) simulated=SIMULATED ;; esac
 row facts context_bytes "$context" bytes
 limit=4294967296
-ours() { "$build/tests/slice" --lib "$build/lib" --cuda "$cuda" --nvml "$nvml" --uuid "$uuid" --memory "$limit" --context "$context" -- "$@"; }
+ours() { "$build/tests/go/slice" --lib "$build/lib" --cuda "$cuda" --nvml "$nvml" --uuid "$uuid" --memory "$limit" --context "$context" -- "$@"; }
 
 # ---- the limit, by our side and by the driver's ------------------------------
 mkfifo "$work/go"
