@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+ * conn.c: the connection to the simulator's host process. The socket closes on
+ * exec and is inherited over fork, so the host sees the end of the last holder.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "sg.h"
+
+struct sg_conn sg_conn = {
+    .fd = -1,
+    .rpc_lock = PTHREAD_MUTEX_INITIALIZER,
+    .ring_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static bool default_socket; /* found at the place for containers */
+
+/* Writes the directory of the library that holds this code. */
+static bool own_directory(char *buf, size_t size)
+{
+    unsigned long long lo, hi, self = (unsigned long long)(uintptr_t)&own_directory;
+    char line[4400], path[4200];
+    bool found = false;
+    FILE *f = fopen("/proc/self/maps", "re");
+
+    if (!f)
+        return false;
+    while (!found && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "%llx-%llx %*s %*s %*s %*s %4199[^\n]", &lo, &hi, path) == 3)
+            found = self >= lo && self < hi;
+    }
+    fclose(f);
+    if (found) {
+        char *slash = strrchr(path, '/');
+
+        found = slash && (size_t)(slash - path) < size;
+        if (found) {
+            *slash = 0;
+            memcpy(buf, path, (size_t)(slash - path) + 1);
+        }
+    }
+    return found;
+}
+
+static int try_connect(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd;
+
+    if (strlen(path) >= sizeof(a.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(a.sun_path, path, strlen(path) + 1);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    while (connect(fd, (struct sockaddr *)&a, sizeof(a)) != 0) {
+        if (errno == EINTR)
+            continue;
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Moves fd out of the range that programs close in loops or compare with. */
+static int high(int fd)
+{
+    int h = fcntl(fd, F_DUPFD_CLOEXEC, 500);
+
+    if (h < 0)
+        return fd;
+    close(fd);
+    return h;
+}
+
+/* A socket path is limited to 107 bytes, a directory is not: go through a
+ * descriptor of it. */
+static int connect_in(const char *dir)
+{
+    char path[64];
+    int fd, d = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (d < 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/simgpu.sock", d);
+    fd = try_connect(path);
+    close(d);
+    return fd;
+}
+
+static int find_host(void)
+{
+    const char *env = secure_getenv("SIMGPU_SOCKET");
+    char dir[4200];
+    int fd;
+
+    default_socket = false;
+    if (env && *env)
+        return try_connect(env);
+    if (own_directory(dir, sizeof(dir))) {
+        fd = connect_in(dir);
+        if (fd >= 0)
+            return fd;
+    }
+    default_socket = true;
+    return try_connect("/run/simgpu/sock");
+}
+
+static bool send_all(int fd, const void *head, size_t nhead, const void *data, size_t n)
+{
+    struct iovec v[2] = {{(void *)head, nhead}, {(void *)data, n}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = n ? 2 : 1};
+    ssize_t r;
+
+    do
+        r = sendmsg(fd, &m, MSG_NOSIGNAL);
+    while (r < 0 && errno == EINTR);
+    return r == (ssize_t)(nhead + n);
+}
+
+static ssize_t receive(int fd, void *buf, size_t n, int *fds, int nfds)
+{
+    union {
+        char buf[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } c;
+    struct iovec v = {buf, n};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+    struct cmsghdr *h;
+    ssize_t r;
+
+    if (nfds) {
+        m.msg_control = c.buf;
+        m.msg_controllen = sizeof(c.buf);
+    }
+    do
+        r = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+    while (r < 0 && errno == EINTR);
+    if (r <= 0 || !nfds)
+        return r;
+    h = CMSG_FIRSTHDR(&m);
+    if (!h || h->cmsg_type != SCM_RIGHTS || h->cmsg_len != CMSG_LEN((size_t)nfds * sizeof(int)))
+        return -1;
+    memcpy(fds, CMSG_DATA(h), (size_t)nfds * sizeof(int));
+    return r;
+}
+
+/* Connects and maps the shared memory. Returns 0 or a negative errno. */
+int sg_connect(uint32_t kind)
+{
+    static char buf[SG_MAX_MESSAGE]; /* the caller's lock makes this safe */
+    struct sg_request req = {.op = SG_OP_HELLO, .a = kind, .b = SG_WIRE_VERSION};
+    int fds[2] = {-1, -1}, fd = find_host(), nfds = kind == SG_KIND_CUDA ? 2 : 0;
+    ssize_t n;
+
+    if (fd < 0)
+        return -ENODEV;
+    fd = high(fd);
+    if (!send_all(fd, &req, sizeof(req), NULL, 0))
+        goto fail;
+    n = receive(fd, buf, sizeof(buf), fds, nfds);
+    if (n != (ssize_t)(sizeof(struct sg_reply) + sizeof(struct sg_hello)))
+        goto fail;
+    memcpy(&sg_conn.hello, buf + sizeof(struct sg_reply), sizeof(struct sg_hello));
+    if (sg_conn.hello.gpus > SG_MAX_GPUS)
+        goto fail;
+    if (nfds) {
+        void *shm = mmap(NULL, sizeof(struct sg_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+        void *kick = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+
+        close(fds[0]);
+        close(fds[1]);
+        if (shm == MAP_FAILED || kick == MAP_FAILED) {
+            if (shm != MAP_FAILED)
+                munmap(shm, sizeof(struct sg_shared));
+            if (kick != MAP_FAILED)
+                munmap(kick, SG_PAGE);
+            goto fail;
+        }
+        sg_conn.shm = shm;
+        sg_conn.kick = kick;
+    }
+    sg_conn.fd = fd;
+    sg_conn.lost = false;
+    return 0;
+fail:
+    close(fd);
+    return -EPROTO;
+}
+
+/* One request and its answer. The status of a lost host is 999. */
+CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
+                 size_t *ret_len)
+{
+    char buf[SG_MAX_MESSAGE];
+    ssize_t n = -1;
+
+    pthread_mutex_lock(&sg_conn.rpc_lock);
+    req->id = ++sg_conn.next_id;
+    if (!sg_conn.lost && send_all(sg_conn.fd, req, sizeof(*req), data, req->len))
+        n = receive(sg_conn.fd, buf, sizeof(buf), NULL, 0);
+    if (n < (ssize_t)sizeof(*ret))
+        sg_conn.lost = true;
+    pthread_mutex_unlock(&sg_conn.rpc_lock);
+    if (n < (ssize_t)sizeof(*ret))
+        return CUDA_ERROR_UNKNOWN;
+    memcpy(ret, buf, sizeof(*ret));
+    n -= (ssize_t)sizeof(*ret);
+    if (out) {
+        if ((size_t)n > out_size)
+            n = (ssize_t)out_size;
+        memcpy(out, buf + sizeof(*ret), (size_t)n);
+    }
+    if (ret_len)
+        *ret_len = (size_t)n;
+    return (CUresult)ret->status;
+}
+
+CUresult sg_rpc(uint32_t op, uint32_t gpu, uint32_t ctx, uint64_t a, uint64_t *ret_a)
+{
+    struct sg_request req = {.op = op, .gpu = gpu, .ctx = ctx, .a = a};
+    struct sg_reply rep;
+    CUresult r = sg_call(&req, NULL, &rep, NULL, 0, NULL);
+
+    if (r == CUDA_SUCCESS && ret_a)
+        *ret_a = rep.a;
+    return r;
+}
+
+/* A request without an answer. */
+void sg_tell(uint32_t op, uint64_t a, uint64_t b)
+{
+    struct sg_request req = {.op = op, .a = a, .b = b};
+
+    send_all(sg_conn.fd, &req, sizeof(req), NULL, 0);
+}
+
+/*
+ * A process may use the GPUs whose device node it may open, as with the real
+ * driver: without the kernel's driver the open fails with ENXIO, without the
+ * right to the device with EPERM. On the host itself, where the node's devices
+ * are not in /dev, there is nothing to look at and all GPUs are visible.
+ */
+unsigned sg_visible(const struct sg_hello *hello, unsigned *ret_index, unsigned max)
+{
+    bool check = default_socket || access("/dev/nvidiactl", F_OK) == 0;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < hello->gpus && n < max; i++) {
+        if (check) {
+            char path[64];
+            int fd;
+
+            snprintf(path, sizeof(path), "/dev/nvidia%u", hello->gpu[i].minor);
+            fd = open(path, O_RDWR | O_CLOEXEC);
+            if (fd >= 0)
+                close(fd);
+            else if (errno != ENXIO && errno != ENODEV)
+                continue;
+        }
+        ret_index[n++] = i;
+    }
+    return n;
+}

@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+ * copy.c: copies. Every form becomes a three-dimensional copy, is checked
+ * against the table of blocks and done with the processor. Bytes move when the
+ * call is made: kernels do nothing, so only host functions could tell the
+ * difference, and while one is queued a copy waits its turn behind it.
+ */
+#include "sg.h"
+
+struct side {
+    uintptr_t base;
+    size_t pitch, height;
+    bool host;
+};
+
+/* Resolves one side of a copy; *ret_end is the offset of its end. */
+static CUresult resolve(const CUDA_MEMCPY3D *c, bool dst, struct side *s, size_t *ret_end)
+{
+    CUmemorytype type = dst ? c->dstMemoryType : c->srcMemoryType;
+    CUarray a = dst ? c->dstArray : c->srcArray;
+    size_t x = dst ? c->dstXInBytes : c->srcXInBytes, y = dst ? c->dstY : c->srcY, z = dst ? c->dstZ : c->srcZ;
+    size_t end, rows, t;
+
+    s->pitch = dst ? c->dstPitch : c->srcPitch;
+    s->height = dst ? c->dstHeight : c->srcHeight;
+    s->host = type == CU_MEMORYTYPE_HOST;
+    switch (type) {
+    case CU_MEMORYTYPE_HOST:
+        s->base = dst ? (uintptr_t)c->dstHost : (uintptr_t)c->srcHost;
+        break;
+    case CU_MEMORYTYPE_DEVICE:
+    case CU_MEMORYTYPE_UNIFIED:
+        s->base = (uintptr_t)(dst ? c->dstDevice : c->srcDevice);
+        break;
+    case CU_MEMORYTYPE_ARRAY:
+        if (!a || a->magic != SG_ARRAY)
+            return CUDA_ERROR_INVALID_HANDLE;
+        s->base = (uintptr_t)a->base;
+        s->pitch = a->pitch;
+        s->height = a->height;
+        if (c->WidthInBytes > a->pitch - (x < a->pitch ? x : a->pitch))
+            return CUDA_ERROR_INVALID_VALUE;
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!s->pitch)
+        s->pitch = x + c->WidthInBytes;
+    if (!s->height)
+        s->height = y + c->Height;
+    if (c->Height > 1 && s->pitch < c->WidthInBytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* end = ((z + depth - 1) * height + y + rows - 1) * pitch + x + width */
+    if (__builtin_add_overflow(z, c->Depth - 1, &rows) || __builtin_mul_overflow(rows, s->height, &rows) ||
+        __builtin_add_overflow(rows, y, &rows) || __builtin_add_overflow(rows, c->Height - 1, &rows) ||
+        __builtin_mul_overflow(rows, s->pitch, &t) || __builtin_add_overflow(t, x, &t) ||
+        __builtin_add_overflow(t, c->WidthInBytes, &end))
+        return CUDA_ERROR_INVALID_VALUE;
+    *ret_end = end;
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_side(const CUDA_MEMCPY3D *c, bool dst)
+{
+    CUmemorytype type = dst ? c->dstMemoryType : c->srcMemoryType;
+    struct side s;
+    size_t end;
+    CUresult r = resolve(c, dst, &s, &end);
+
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (type == CU_MEMORYTYPE_HOST)
+        return sg_mem_host((void *)s.base, end) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (sg_mem_ours(s.base, end))
+        return CUDA_SUCCESS;
+    /* A unified address that is nobody's block is pageable host memory. */
+    if (type == CU_MEMORYTYPE_UNIFIED && !sg_mem_ours(s.base, 1) && sg_mem_host((void *)s.base, end))
+        return CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_copy_check(const CUDA_MEMCPY3D *c)
+{
+    CUresult r;
+
+    if (!c->WidthInBytes || !c->Height || !c->Depth)
+        return CUDA_SUCCESS;
+    r = check_side(c, true);
+    return r == CUDA_SUCCESS ? check_side(c, false) : r;
+}
+
+void sg_copy_do(const CUDA_MEMCPY3D *c)
+{
+    struct side d, s;
+    size_t end;
+
+    if (!c->WidthInBytes || !c->Height || !c->Depth || resolve(c, true, &d, &end) || resolve(c, false, &s, &end))
+        return;
+    for (size_t z = 0; z < c->Depth; z++) {
+        for (size_t y = 0; y < c->Height; y++) {
+            char *to = (char *)d.base + ((c->dstZ + z) * d.height + c->dstY + y) * d.pitch + c->dstXInBytes;
+            char *from = (char *)s.base + ((c->srcZ + z) * s.height + c->srcY + y) * s.pitch + c->srcXInBytes;
+
+            memmove(to, from, c->WidthInBytes);
+        }
+    }
+}
+
+CUresult sg_copy_sync(const CUDA_MEMCPY3D *c, bool per_thread)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_for_sync(per_thread, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_copy_check(c);
+    if (r == CUDA_SUCCESS)
+        r = sg_stream_drain(s);
+    if (r == CUDA_SUCCESS)
+        sg_copy_do(c);
+    return r;
+}
+
+static void deferred(void *arg)
+{
+    sg_copy_do(arg);
+    free(arg);
+}
+
+CUresult sg_copy_async(const CUDA_MEMCPY3D *c, CUstream h, bool per_thread)
+{
+    union sg_node_params p = {.memcpy = *c};
+    bool capturing;
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, per_thread, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_copy_check(c);
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (capturing)
+        return sg_capture_add(s, CU_GRAPH_NODE_TYPE_MEMCPY, &p);
+    if (sg_host_unfinished()) {
+        CUDA_MEMCPY3D *later = malloc(sizeof(*later));
+
+        if (!later)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        *later = *c;
+        r = sg_host_function(s, deferred, later, NULL);
+        if (r != CUDA_SUCCESS)
+            free(later);
+        return r;
+    }
+    sg_copy_do(c);
+    return CUDA_SUCCESS;
+}
+
+/* ---- one dimension ------------------------------------------------------------ */
+
+static CUDA_MEMCPY3D line(CUmemorytype dt, uintptr_t dst, CUmemorytype st, uintptr_t src, size_t n)
+{
+    CUDA_MEMCPY3D c = {
+        .dstMemoryType = dt, .srcMemoryType = st, .WidthInBytes = n, .Height = 1, .Depth = 1};
+
+    if (dt == CU_MEMORYTYPE_HOST)
+        c.dstHost = (void *)dst;
+    else
+        c.dstDevice = dst;
+    if (st == CU_MEMORYTYPE_HOST)
+        c.srcHost = (void *)src;
+    else
+        c.srcDevice = src;
+    return c;
+}
+
+#define H CU_MEMORYTYPE_HOST
+#define D CU_MEMORYTYPE_DEVICE
+#define U CU_MEMORYTYPE_UNIFIED
+
+static CUresult line_sync(CUmemorytype dt, uintptr_t dst, CUmemorytype st, uintptr_t src, size_t n, bool pt)
+{
+    CUDA_MEMCPY3D c = line(dt, dst, st, src, n);
+
+    return sg_copy_sync(&c, pt);
+}
+
+static CUresult line_async(CUmemorytype dt, uintptr_t dst, CUmemorytype st, uintptr_t src, size_t n, CUstream s,
+                           bool pt)
+{
+    CUDA_MEMCPY3D c = line(dt, dst, st, src, n);
+
+    return sg_copy_async(&c, s, pt);
+}
+
+/* name, as in the interface; the types of its arguments; the two sides. */
+#define SYNC(name, dtype, stype, ntype, d, s, pt)           \
+    SG_API CUresult name(dtype dst, stype src, ntype n)     \
+    {                                                       \
+        return line_sync(d, (uintptr_t)dst, s, (uintptr_t)src, n, pt); \
+    }
+#define ASYNC(name, dtype, stype, ntype, d, s, pt)                       \
+    SG_API CUresult name(dtype dst, stype src, ntype n, CUstream stream) \
+    {                                                                    \
+        return line_async(d, (uintptr_t)dst, s, (uintptr_t)src, n, stream, pt); \
+    }
+#define ALL(name, dtype, stype, d, s, v1d, v1s)                                                   \
+    SYNC(cuMemcpy##name, v1d, v1s, unsigned int, d, s, false)                                     \
+    SYNC(cuMemcpy##name##_v2, dtype, stype, size_t, d, s, false)                                  \
+    SYNC(cuMemcpy##name##_v2_ptds, dtype, stype, size_t, d, s, true)                              \
+    ASYNC(cuMemcpy##name##Async, v1d, v1s, unsigned int, d, s, false)                             \
+    ASYNC(cuMemcpy##name##Async_v2, dtype, stype, size_t, d, s, false)                            \
+    ASYNC(cuMemcpy##name##Async_v2_ptsz, dtype, stype, size_t, d, s, true)
+
+ALL(HtoD, CUdeviceptr, const void *, D, H, CUdeviceptr_v1, const void *)
+ALL(DtoH, void *, CUdeviceptr, H, D, void *, CUdeviceptr_v1)
+ALL(DtoD, CUdeviceptr, CUdeviceptr, D, D, CUdeviceptr_v1, CUdeviceptr_v1)
+SYNC(cuMemcpy, CUdeviceptr, CUdeviceptr, size_t, U, U, false)
+SYNC(cuMemcpy_ptds, CUdeviceptr, CUdeviceptr, size_t, U, U, true)
+ASYNC(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, size_t, U, U, false)
+ASYNC(cuMemcpyAsync_ptsz, CUdeviceptr, CUdeviceptr, size_t, U, U, true)
+
+#define PEER_SYNC(name, pt)                                                                        \
+    SG_API CUresult name(CUdeviceptr dst, CUcontext dc SG_UNUSED, CUdeviceptr src, CUcontext sc SG_UNUSED, size_t n) \
+    {                                                                                              \
+        return line_sync(D, dst, D, src, n, pt);                                                   \
+    }
+#define PEER_ASYNC(name, pt)                                                                       \
+    SG_API CUresult name(CUdeviceptr dst, CUcontext dc SG_UNUSED, CUdeviceptr src, CUcontext sc SG_UNUSED, size_t n, \
+                         CUstream s)                                                               \
+    {                                                                                              \
+        return line_async(D, dst, D, src, n, s, pt);                                               \
+    }
+PEER_SYNC(cuMemcpyPeer, false)
+PEER_SYNC(cuMemcpyPeer_ptds, true)
+PEER_ASYNC(cuMemcpyPeerAsync, false)
+PEER_ASYNC(cuMemcpyPeerAsync_ptsz, true)

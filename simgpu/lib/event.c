@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+ * event.c: events. The host writes when a record completed, in simulated time,
+ * into the event's slot; a record's number tells it from the ones before.
+ */
+#include "sg.h"
+
+static struct {
+    uint64_t used[SG_EVENT_SLOTS / 64];
+    uint64_t generation[SG_EVENT_SLOTS]; /* newest ever used: a slot is used again */
+    unsigned hint;
+} slots; /* under the lock */
+
+static int take_slot(void)
+{
+    for (unsigned k = 0; k < SG_LEN(slots.used); k++) {
+        unsigned i = (slots.hint + k) % SG_LEN(slots.used);
+
+        if (~slots.used[i]) {
+            unsigned bit = (unsigned)__builtin_ctzll(~slots.used[i]);
+
+            slots.used[i] |= 1ull << bit;
+            slots.hint = i;
+            return (int)(i * 64 + bit);
+        }
+    }
+    return -1;
+}
+
+SG_API CUresult cuEventCreate(CUevent *pe, unsigned int flags)
+{
+    CUevent e;
+    int slot;
+
+    SG_ENTER_CTX(c);
+    if (!pe || flags & ~7u || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    e = calloc(1, sizeof(*e));
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sg_lock();
+    slot = take_slot();
+    sg_unlock();
+    if (slot < 0) {
+        free(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    e->magic = SG_EVENT;
+    e->slot = (uint32_t)slot;
+    e->ctx = c;
+    e->flags = flags;
+    *pe = e;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuEventDestroy_v2(CUevent e)
+{
+    SG_ENTER();
+    if (!e || e->magic != SG_EVENT)
+        return CUDA_ERROR_INVALID_HANDLE;
+    sg_lock();
+    slots.used[e->slot / 64] &= ~(1ull << (e->slot % 64));
+    e->magic = 0;
+    sg_unlock();
+    free(e->deps);
+    free(e);
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuEventDestroy(CUevent e)
+{
+    return cuEventDestroy_v2(e);
+}
+
+static CUresult record(CUevent e, CUstream h, unsigned flags, bool pt)
+{
+    bool capturing;
+    CUstream s;
+    uint64_t gen;
+    CUresult r;
+
+    SG_ENTER();
+    if (!e || e->magic != SG_EVENT)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS && s->ctx != e->ctx)
+        r = CUDA_ERROR_INVALID_HANDLE;
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (capturing) {
+        union sg_node_params p = {.event = e};
+
+        if (flags & CU_EVENT_RECORD_EXTERNAL)
+            return sg_capture_add(s, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &p);
+        return sg_capture_event(s, e);
+    }
+    sg_lock();
+    gen = ++slots.generation[e->slot];
+    e->capture = NULL;
+    sg_unlock();
+    r = sg_submit(s, SG_ENTRY_EVENT, e->slot, gen, &e->position);
+    if (r == CUDA_SUCCESS) {
+        e->stream = s;
+        e->stream_slot = s->slot;
+        e->generation = gen;
+    }
+    return r;
+}
+
+SG_API CUresult cuEventRecord(CUevent e, CUstream s)
+{
+    return record(e, s, 0, false);
+}
+
+SG_API CUresult cuEventRecord_ptsz(CUevent e, CUstream s)
+{
+    return record(e, s, 0, true);
+}
+
+SG_API CUresult cuEventRecordWithFlags(CUevent e, CUstream s, unsigned int flags)
+{
+    return record(e, s, flags, false);
+}
+
+SG_API CUresult cuEventRecordWithFlags_ptsz(CUevent e, CUstream s, unsigned int flags)
+{
+    return record(e, s, flags, true);
+}
+
+static bool complete(CUevent e)
+{
+    return !e->generation ||
+           __atomic_load_n(&sg_conn.shm->event[e->slot].generation, __ATOMIC_ACQUIRE) >= e->generation;
+}
+
+SG_API CUresult cuEventQuery(CUevent e)
+{
+    SG_ENTER();
+    if (!e || e->magic != SG_EVENT)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (e->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    return complete(e) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+SG_API CUresult cuEventSynchronize(CUevent e)
+{
+    SG_ENTER();
+    if (!e || e->magic != SG_EVENT)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (e->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    /* A slot that a new stream has taken over starts again at 0, and then the
+     * event's stream has run dry. */
+    while (!complete(e)) {
+        CUresult r = sg_wait(e->stream_slot, e->position);
+
+        if (r != CUDA_SUCCESS)
+            return r;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *ms, CUevent a, CUevent b)
+{
+    struct sg_event_slot *slot = sg_conn.shm->event;
+
+    if (!ms)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!a || !b || a->magic != SG_EVENT || b->magic != SG_EVENT || !a->generation || !b->generation ||
+        (a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (a->capture || b->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    if (!complete(a) || !complete(b))
+        return CUDA_ERROR_NOT_READY;
+    *ms = (float)((double)(int64_t)(slot[b->slot].time_ns - slot[a->slot].time_ns) / 1e6);
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b)
+{
+    SG_ENTER();
+    return elapsed(ms, a, b);
+}
+
+SG_API CUresult cuEventElapsedTime_v2(float *ms, CUevent a, CUevent b)
+{
+    SG_ENTER();
+    return elapsed(ms, a, b);
+}
+
+static CUresult wait_event(CUstream h, CUevent e, unsigned flags, bool pt)
+{
+    bool capturing;
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    if (!e || e->magic != SG_EVENT)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (capturing && flags & CU_EVENT_WAIT_EXTERNAL) {
+        union sg_node_params p = {.event = e};
+
+        return sg_capture_add(s, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &p);
+    }
+    if (capturing || e->capture) {
+        r = sg_capture_wait(s, e, &capturing);
+        if (r != CUDA_SUCCESS || capturing)
+            return r;
+    }
+    if (complete(e))
+        return CUDA_SUCCESS;
+    return sg_submit(s, SG_ENTRY_WAIT, e->slot, e->generation, NULL);
+}
+
+SG_API CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned int flags)
+{
+    return wait_event(s, e, flags, false);
+}
+
+SG_API CUresult cuStreamWaitEvent_ptsz(CUstream s, CUevent e, unsigned int flags)
+{
+    return wait_event(s, e, flags, true);
+}

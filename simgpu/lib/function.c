@@ -1,0 +1,448 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/* function.c: attributes of functions, occupancy, libraries and the linker. */
+#include <stdio.h>
+
+#include "sg.h"
+
+#define MAX_THREADS 1024
+#define REGISTERS 32
+#define BLOCKS_PER_SM 32
+#define THREADS_PER_SM 2048
+#define SHARED_PER_SM 233472u
+#define SHARED_RESERVED 1024u
+
+CUresult sg_func_check(CUfunction f)
+{
+    return f && f->magic == SG_FUNC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult get_attribute(int *v, CUfunction_attribute a, CUfunction f)
+{
+    SG_ENTER();
+    if (!v)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    switch (a) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *v = MAX_THREADS;
+        break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *v = REGISTERS;
+        break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+        *v = 90;
+        break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *v = f->max_dynamic_shared ? f->max_dynamic_shared : 49152;
+        break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *v = f->carveout;
+        break;
+    default:
+        if (a < 0 || a >= CU_FUNC_ATTRIBUTE_MAX)
+            return CUDA_ERROR_INVALID_VALUE;
+        *v = 0;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_attribute(CUfunction f, CUfunction_attribute a, int v)
+{
+    SG_ENTER();
+    if (sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    switch (a) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        if (v < 0 || v > (int)SG_MAX_SHARED_MEM)
+            return CUDA_ERROR_INVALID_VALUE;
+        f->max_dynamic_shared = v;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        if (v < -1 || v > 100)
+            return CUDA_ERROR_INVALID_VALUE;
+        f->carveout = v;
+        return CUDA_SUCCESS;
+    default:
+        return a >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET && a < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS
+                                                                                             : CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+SG_API CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f)
+{
+    return get_attribute(v, a, f);
+}
+
+SG_API CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v)
+{
+    return set_attribute(f, a, v);
+}
+
+SG_API CUresult cuKernelGetAttribute(int *v, CUfunction_attribute a, CUkernel k, CUdevice dev)
+{
+    return sg_ready() && !sg_dev(dev) ? CUDA_ERROR_INVALID_DEVICE : get_attribute(v, a, (CUfunction)k);
+}
+
+SG_API CUresult cuKernelSetAttribute(CUfunction_attribute a, int v, CUkernel k, CUdevice dev)
+{
+    return sg_ready() && !sg_dev(dev) ? CUDA_ERROR_INVALID_DEVICE : set_attribute((CUfunction)k, a, v);
+}
+
+/* Settings that have no effect here. */
+#define ACCEPT(name, ...)                                                        \
+    SG_API CUresult name(CUfunction f, __VA_ARGS__)                              \
+    {                                                                            \
+        SG_ENTER();                                                              \
+        (void)v;                                                                 \
+        return sg_func_check(f);                                                 \
+    }
+ACCEPT(cuFuncSetCacheConfig, CUfunc_cache v)
+ACCEPT(cuFuncSetSharedMemConfig, CUsharedconfig v)
+
+SG_API CUresult cuKernelSetCacheConfig(CUkernel k, CUfunc_cache config SG_UNUSED, CUdevice dev)
+{
+    SG_ENTER();
+    return sg_dev(dev) ? sg_func_check((CUfunction)k) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SG_API CUresult cuFuncGetModule(CUmodule *m, CUfunction f)
+{
+    SG_ENTER();
+    if (!m)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *m = f->module;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuFuncGetName(const char **name, CUfunction f)
+{
+    SG_ENTER();
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *name = f->name;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuKernelGetName(const char **name, CUkernel k)
+{
+    return cuFuncGetName(name, (CUfunction)k);
+}
+
+SG_API CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f)
+{
+    SG_ENTER();
+    if (!state)
+        return CUDA_ERROR_INVALID_VALUE;
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return sg_func_check(f);
+}
+
+SG_API CUresult cuFuncLoad(CUfunction f)
+{
+    SG_ENTER();
+    return sg_func_check(f);
+}
+
+/* ---- occupancy ---------------------------------------------------------------------- */
+
+static int blocks_per_sm(int threads, size_t shared)
+{
+    int n = THREADS_PER_SM / ((threads + 31) / 32 * 32);
+
+    if (n > BLOCKS_PER_SM)
+        n = BLOCKS_PER_SM;
+    if (shared > SG_MAX_SHARED_MEM)
+        return 0;
+    if ((size_t)n > SHARED_PER_SM / (shared + SHARED_RESERVED))
+        n = (int)(SHARED_PER_SM / (shared + SHARED_RESERVED));
+    return n;
+}
+
+static CUresult max_blocks(int *n, CUfunction f, int threads, size_t shared)
+{
+    SG_ENTER();
+    if (!n || threads <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *n = threads > MAX_THREADS ? 0 : blocks_per_sm(threads, shared);
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared)
+{
+    return max_blocks(n, f, threads, shared);
+}
+
+SG_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, CUfunction f, int threads, size_t shared,
+                                                                     unsigned int flags SG_UNUSED)
+{
+    return max_blocks(n, f, threads, shared);
+}
+
+static CUresult potential(int *grid, int *block, CUfunction f, CUoccupancyB2DSize fn, size_t shared, int limit)
+{
+    int best = 0, best_threads = 0;
+
+    SG_ENTER_CTX(c);
+    if (!grid || !block)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (limit <= 0 || limit > MAX_THREADS)
+        limit = MAX_THREADS;
+    for (int t = limit / 32 * 32; t >= 32; t -= 32) {
+        int n = blocks_per_sm(t, fn ? fn(t) : shared);
+
+        if (n * t > best * best_threads) {
+            best = n;
+            best_threads = t;
+        }
+    }
+    *block = best_threads ? best_threads : limit;
+    *grid = best * (int)sg_state.dev[c->dev].info->multiprocessors;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f, CUoccupancyB2DSize fn,
+                                                 size_t shared, int limit)
+{
+    return potential(grid, block, f, fn, shared, limit);
+}
+
+SG_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction f, CUoccupancyB2DSize fn,
+                                                          size_t shared, int limit, unsigned int flags SG_UNUSED)
+{
+    return potential(grid, block, f, fn, shared, limit);
+}
+
+SG_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *n, CUfunction f, int blocks, int threads)
+{
+    size_t each;
+
+    SG_ENTER();
+    if (!n || blocks <= 0 || threads <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    each = SHARED_PER_SM / (size_t)blocks;
+    each = each > SHARED_RESERVED ? each - SHARED_RESERVED : 0;
+    *n = each > SG_MAX_SHARED_MEM ? SG_MAX_SHARED_MEM : each;
+    return CUDA_SUCCESS;
+}
+
+/* ---- libraries: modules that belong to no context ------------------------------------- */
+
+SG_API CUresult cuLibraryLoadData(CUlibrary *pl, const void *code, CUjit_option *jo SG_UNUSED, void **jv SG_UNUSED,
+                                  unsigned int nj SG_UNUSED, CUlibraryOption *lo SG_UNUSED, void **lv SG_UNUSED,
+                                  unsigned int nl SG_UNUSED)
+{
+    SG_ENTER();
+    if (!pl || !code)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_module_new(NULL, true, code, (CUmodule *)pl);
+}
+
+SG_API CUresult cuLibraryLoadFromFile(CUlibrary *pl, const char *path, CUjit_option *jo SG_UNUSED, void **jv SG_UNUSED,
+                                      unsigned int nj SG_UNUSED, CUlibraryOption *lo SG_UNUSED, void **lv SG_UNUSED,
+                                      unsigned int nl SG_UNUSED)
+{
+    SG_ENTER();
+    if (!pl || !path)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_module_from_file(NULL, true, path, (CUmodule *)pl);
+}
+
+static CUmodule library(CUlibrary l)
+{
+    CUmodule m = (CUmodule)l;
+
+    return m && m->magic == SG_MODULE ? m : NULL;
+}
+
+SG_API CUresult cuLibraryUnload(CUlibrary l)
+{
+    SG_ENTER();
+    if (!library(l))
+        return CUDA_ERROR_INVALID_HANDLE;
+    sg_module_free(library(l));
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuLibraryGetKernel(CUkernel *pk, CUlibrary l, const char *name)
+{
+    CUfunction f;
+
+    SG_ENTER();
+    if (!pk || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!library(l))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!*name)
+        return CUDA_ERROR_NOT_FOUND;
+    sg_lock();
+    f = sg_module_function(library(l), name, strlen(name));
+    sg_unlock();
+    if (!f)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *pk = (CUkernel)f;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuLibraryGetKernelCount(unsigned int *n, CUlibrary l)
+{
+    return library(l) ? cuModuleGetFunctionCount(n, library(l)) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+SG_API CUresult cuLibraryEnumerateKernels(CUkernel *v, unsigned int n, CUlibrary l)
+{
+    return library(l) ? cuModuleEnumerateFunctions((CUfunction *)v, n, library(l)) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+SG_API CUresult cuLibraryGetModule(CUmodule *pm, CUlibrary l)
+{
+    SG_ENTER_CTX(c);
+    (void)c;
+    if (!pm || !library(l))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *pm = library(l);
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuLibraryGetGlobal(CUdeviceptr *p, size_t *size, CUlibrary l, const char *name)
+{
+    SG_ENTER_CTX(c);
+    if (!name || !library(l))
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_module_global(library(l), c, name, p, size);
+}
+
+SG_API CUresult cuKernelGetFunction(CUfunction *pf, CUkernel k)
+{
+    SG_ENTER_CTX(c);
+    (void)c;
+    if (!pf || sg_func_check((CUfunction)k) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *pf = (CUfunction)k;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuKernelGetLibrary(CUlibrary *pl, CUkernel k)
+{
+    CUfunction f = (CUfunction)k;
+
+    SG_ENTER();
+    if (!pl || sg_func_check(f) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *pl = (CUlibrary)f->module;
+    return CUDA_SUCCESS;
+}
+
+/* ---- linker: the output is the input, so that names can be found in it ------------------ */
+
+struct CUlinkState_st {
+    uint32_t magic;
+    char *data;
+    size_t n;
+};
+
+static CUresult link_create(CUlinkState *ps)
+{
+    SG_ENTER_CTX(c);
+    (void)c;
+    if (!ps)
+        return CUDA_ERROR_INVALID_VALUE;
+    *ps = calloc(1, sizeof(**ps));
+    if (!*ps)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    (*ps)->magic = SG_LINK;
+    return CUDA_SUCCESS;
+}
+
+static CUresult link_add(CUlinkState s, const void *data, size_t n)
+{
+    char *d;
+
+    SG_ENTER();
+    if (!s || s->magic != SG_LINK)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!data || !n || n > SIZE_MAX - s->n - 16)
+        return CUDA_ERROR_INVALID_VALUE;
+    d = realloc(s->data, s->n + n + 16);
+    if (!d)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(d + s->n, data, n);
+    s->data = d;
+    s->n += n;
+    if (!d[s->n - 1])
+        s->n--; /* texts are joined without the zero between them */
+    memset(d + s->n, 0, 16);
+    return CUDA_SUCCESS;
+}
+
+static CUresult link_file(CUlinkState s, const char *path)
+{
+    FILE *f = path ? fopen(path, "re") : NULL;
+    CUresult r = CUDA_SUCCESS;
+    char buf[4096];
+    size_t n;
+
+    if (!f)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    while (r == CUDA_SUCCESS && (n = fread(buf, 1, sizeof(buf), f)) > 0)
+        r = link_add(s, buf, n);
+    fclose(f);
+    return r;
+}
+
+#define LINK_FORMS(suffix)                                                                                          \
+    SG_API CUresult cuLinkCreate##suffix(unsigned int n SG_UNUSED, CUjit_option *o SG_UNUSED, void **v SG_UNUSED,   \
+                                         CUlinkState *ps)                                                           \
+    {                                                                                                               \
+        return link_create(ps);                                                                                     \
+    }                                                                                                               \
+    SG_API CUresult cuLinkAddData##suffix(CUlinkState s, CUjitInputType t SG_UNUSED, void *d, size_t n,             \
+                                          const char *name SG_UNUSED, unsigned int k SG_UNUSED,                     \
+                                          CUjit_option *o SG_UNUSED, void **v SG_UNUSED)                            \
+    {                                                                                                               \
+        return link_add(s, d, n);                                                                                   \
+    }                                                                                                               \
+    SG_API CUresult cuLinkAddFile##suffix(CUlinkState s, CUjitInputType t SG_UNUSED, const char *path,              \
+                                          unsigned int k SG_UNUSED, CUjit_option *o SG_UNUSED, void **v SG_UNUSED)  \
+    {                                                                                                               \
+        return link_file(s, path);                                                                                  \
+    }
+LINK_FORMS()
+LINK_FORMS(_v2)
+
+SG_API CUresult cuLinkComplete(CUlinkState s, void **cubin, size_t *n)
+{
+    SG_ENTER();
+    if (!s || s->magic != SG_LINK)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!s->data || !cubin)
+        return CUDA_ERROR_INVALID_VALUE;
+    *cubin = s->data;
+    if (n)
+        *n = s->n + 1;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuLinkDestroy(CUlinkState s)
+{
+    SG_ENTER();
+    if (!s || s->magic != SG_LINK)
+        return CUDA_ERROR_INVALID_HANDLE;
+    s->magic = 0;
+    free(s->data);
+    free(s);
+    return CUDA_SUCCESS;
+}

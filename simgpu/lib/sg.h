@@ -1,0 +1,353 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+ * sg.h: what the files of the simulated libcuda.so.1 share.
+ *
+ * Locks, in the order in which they may be held together: sg_state.lock (all
+ * objects), sg_conn.ring_lock (submission). The socket has a lock of its own,
+ * taken last and never held while a thread waits for the GPU.
+ */
+#ifndef SG_H
+#define SG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_abi.h"
+#include "wire.h"
+
+#define SG_API __attribute__((visibility("default")))
+#define SG_UNUSED __attribute__((unused))
+#define SG_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define SG_PAGE 4096u
+#define SG_ALLOC_UNIT 512u
+#define SG_MAX_SHARED_MEM 232448u /* dynamic shared memory of a block, bytes */
+
+/* ---- connection (conn.c, ring.c) --------------------------------------- */
+struct sg_conn {
+    int fd;
+    struct sg_shared *shm;
+    uint32_t *kick;
+    struct sg_hello hello;
+    pthread_mutex_t rpc_lock;
+    pthread_mutex_t ring_lock;
+    uint32_t next_id;
+    bool lost; /* the host process is gone */
+};
+extern struct sg_conn sg_conn;
+
+int sg_connect(uint32_t kind);
+/* Finds the GPUs that this process may use; sets *ret_minor of at most max. */
+unsigned sg_visible(const struct sg_hello *hello, unsigned *ret_index, unsigned max);
+/* One request; a is both the argument and, through ret, the answer. */
+CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
+                 size_t *ret_len);
+CUresult sg_rpc(uint32_t op, uint32_t gpu, uint32_t ctx, uint64_t a, uint64_t *ret_a);
+void sg_tell(uint32_t op, uint64_t a, uint64_t b);
+
+/* ---- objects ------------------------------------------------------------ */
+enum sg_magic {
+    SG_CTX = 0x53474354,
+    SG_STREAM = 0x53475354,
+    SG_EVENT = 0x53474556,
+    SG_MODULE = 0x53474d4f,
+    SG_FUNC = 0x5347464e,
+    SG_GRAPH = 0x53474752,
+    SG_NODE = 0x53474e44,
+    SG_EXEC = 0x53474558,
+    SG_POOL = 0x5347504f,
+    SG_ARRAY = 0x53474152,
+    SG_LINK = 0x53474c4b,
+    SG_VMM = 0x5347564d,
+};
+
+struct CUctx_st {
+    uint32_t magic;
+    uint32_t id; /* the host's */
+    CUdevice dev;
+    bool primary, alive;
+    unsigned flags;
+    unsigned api_version;
+    unsigned long long serial;
+    size_t limits[16];
+    CUfunc_cache cache;
+    CUsharedconfig shared_config;
+    CUstream legacy;
+    CUstream streams; /* list, legacy included */
+    unsigned attached; /* cuCtxAttach */
+    CUcontext next;
+};
+
+struct sg_capture;
+struct CUstream_st {
+    uint32_t magic;
+    uint32_t slot;
+    CUcontext ctx;
+    uint32_t kind;
+    unsigned flags;
+    int priority;
+    uint64_t pushed; /* entries submitted; under ring_lock */
+    unsigned long long serial;
+    pthread_t thread; /* of a per-thread default stream */
+    bool per_thread;
+    struct sg_capture *capture;
+    CUgraphNode *deps; /* newest captured nodes */
+    size_t ndeps;
+    CUstream next;
+};
+
+struct CUevent_st {
+    uint32_t magic;
+    uint32_t slot;
+    CUcontext ctx;
+    unsigned flags;
+    uint64_t generation; /* of the newest record; 0: never recorded */
+    CUstream stream;     /* of that record; only compared, may be gone */
+    uint32_t stream_slot;
+    uint64_t position; /* of that record in its stream */
+    struct sg_capture *capture;
+    CUgraphNode *deps;
+    size_t ndeps;
+};
+
+struct CUfunc_st {
+    uint32_t magic;
+    uint32_t number; /* the host's; UINT32_MAX until the first launch */
+    CUmodule module;
+    char *name;
+    int max_dynamic_shared;
+    int carveout;
+    int block[3]; /* cuFuncSetBlockShape */
+    unsigned shared;
+    CUfunction next; /* in the hash chain */
+};
+/* A kernel of a library may be launched as if it were a function, so it is one. */
+
+struct CUmod_st {
+    uint32_t magic;
+    CUcontext ctx; /* NULL for a library */
+    bool library;
+    char *text; /* PTX, if the image is text */
+    CUfunction table[64];
+    CUfunction *entries; /* kernels that the text names */
+    size_t nentries;
+    struct sg_global *globals;
+    CUmodule next;
+};
+
+enum sg_kind {
+    SG_MEM_DEVICE,
+    SG_MEM_MANAGED,
+    SG_MEM_HOST,       /* cuMemAllocHost, cuMemHostAlloc */
+    SG_MEM_REGISTERED, /* cuMemHostRegister */
+    SG_MEM_POOL,
+    SG_MEM_MODULE, /* global variables */
+    SG_MEM_MAPPED, /* cuMemMap */
+};
+
+struct sg_mem {
+    uintptr_t base;
+    size_t size;     /* as asked for */
+    size_t mapped;   /* bytes of the mapping */
+    uint64_t handle; /* the host's; 0: not device memory */
+    CUdevice dev;
+    CUcontext ctx;
+    enum sg_kind kind;
+    unsigned flags;
+    CUmemoryPool pool;
+    unsigned long long serial;
+    unsigned sync_memops;
+};
+
+struct CUmemPoolHandle_st {
+    uint32_t magic;
+    CUdevice dev;
+    bool deflt;
+    uint64_t threshold, used, used_high;
+    size_t max_size;
+    int reuse[3];
+    CUmemoryPool next;
+};
+
+struct sg_device {
+    unsigned index; /* the host's */
+    struct CUctx_st primary;
+    unsigned primary_refs;
+    unsigned primary_flags;
+    struct CUmemPoolHandle_st default_pool;
+    CUmemoryPool pool; /* current */
+    const struct sg_gpu_info *info;
+};
+
+struct sg_state {
+    pthread_mutex_t lock;
+    bool was_initialized;
+    unsigned ndev;
+    struct sg_device dev[SG_MAX_GPUS];
+    unsigned long long serial;
+};
+extern struct sg_state sg_state;
+
+/* True only in the process that called cuInit: the page is wiped by fork, as
+ * the real driver is not usable in a forked child. */
+extern volatile uint32_t *sg_live;
+static inline bool sg_ready(void)
+{
+    return sg_live && *sg_live;
+}
+#define SG_ENTER()                            \
+    do {                                      \
+        if (__builtin_expect(!sg_ready(), 0)) \
+            return CUDA_ERROR_NOT_INITIALIZED; \
+    } while (0)
+/* Enters with a current context c. */
+#define SG_ENTER_CTX(c)                   \
+    CUcontext c;                          \
+    SG_ENTER();                           \
+    c = sg_current();                     \
+    if (__builtin_expect(!c || !c->alive, 0)) \
+        return c ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT
+
+static inline void sg_lock(void)
+{
+    pthread_mutex_lock(&sg_state.lock);
+}
+static inline void sg_unlock(void)
+{
+    pthread_mutex_unlock(&sg_state.lock);
+}
+unsigned long long sg_serial(void); /* the lock is held */
+
+/* ---- threads and contexts (ctx.c) -------------------------------------- */
+CUcontext sg_current(void);
+struct sg_device *sg_dev(CUdevice dev);
+void sg_context_work_end(CUcontext ctx);
+
+/* ---- submission (ring.c) ----------------------------------------------- */
+CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint64_t *ret_position);
+CUresult sg_wait(uint32_t slot, uint64_t position);
+bool sg_done(uint32_t slot, uint64_t position);
+CUresult sg_ctx_wait(CUcontext ctx);
+CUresult sg_ctx_wait_blocking(CUcontext ctx);
+uint64_t sg_now(void);
+CUresult sg_host_function(CUstream s, CUhostFn fn, void *arg, CUstreamCallback cb);
+bool sg_host_unfinished(void); /* host functions are queued or run */
+
+/* ---- streams (stream.c) ------------------------------------------------- */
+/* The stream behind a handle for the current context; per_thread selects what
+ * the handle 0 means. */
+CUresult sg_stream_of(CUstream h, bool per_thread, CUstream *ret);
+CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priority, CUstream *ret);
+void sg_stream_drop(CUstream s); /* frees the object only; the lock is held */
+CUresult sg_stream_drain(CUstream s);
+/* For calls that work at once: refuses a stream that captures. */
+CUresult sg_stream_for_sync(bool per_thread, CUstream *ret);
+
+/* ---- memory (mem.c) ----------------------------------------------------- */
+/* With the lock held. Finds the block that holds [p, p+n). */
+struct sg_mem *sg_mem_find(uintptr_t p, size_t n);
+CUresult sg_mem_insert(const struct sg_mem *m);
+void sg_mem_remove(struct sg_mem *m);
+CUresult sg_mem_alloc(size_t bytes, enum sg_kind kind, bool low, unsigned flags, CUmemoryPool pool, CUcontext ctx,
+                      CUdeviceptr *ret);
+CUresult sg_mem_free(CUdeviceptr p, bool wait);
+void sg_mem_free_context(CUcontext ctx);
+/* Whether a device range may be touched; takes the lock. */
+bool sg_mem_ours(CUdeviceptr p, size_t n);
+/* Whether n bytes can be a host buffer: not NULL, and if p lies in a block of
+ * ours, all of it does. */
+bool sg_mem_host(const void *p, size_t n);
+
+/* ---- copies (copy.c, memset.c) -------------------------------------------- */
+CUresult sg_copy_check(const CUDA_MEMCPY3D *c);
+void sg_copy_do(const CUDA_MEMCPY3D *c);
+CUresult sg_copy_sync(const CUDA_MEMCPY3D *c, bool per_thread);
+CUresult sg_copy_async(const CUDA_MEMCPY3D *c, CUstream h, bool per_thread);
+CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS *p);
+void sg_set_do(const CUDA_MEMSET_NODE_PARAMS *p);
+CUresult sg_set_async(const CUDA_MEMSET_NODE_PARAMS *p, CUstream h, bool per_thread);
+
+struct CUarray_st {
+    uint32_t magic;
+    CUDA_ARRAY3D_DESCRIPTOR desc;
+    CUdeviceptr base;
+    size_t pitch, height; /* bytes of a row, rows of a slice */
+    CUcontext ctx;
+};
+
+/* ---- functions (module.c) ------------------------------------------------ */
+CUresult sg_func_check(CUfunction f);
+CUresult sg_func_number(CUfunction f, uint32_t *ret);
+CUfunction sg_module_function(CUmodule m, const char *name, size_t len); /* the lock is held */
+void sg_module_free_context(CUcontext ctx);
+CUresult sg_module_new(CUcontext ctx, bool library, const void *image, CUmodule *ret);
+CUresult sg_module_from_file(CUcontext ctx, bool library, const char *path, CUmodule *ret);
+void sg_module_free(CUmodule m);
+CUresult sg_module_global(CUmodule m, CUcontext ctx, const char *name, CUdeviceptr *p, size_t *size);
+
+/* ---- capture and graphs (capture.c, graph.c) ------------------------------ */
+enum sg_capture_status { SG_CAPTURE_NONE = 0, SG_CAPTURE_ACTIVE = 1, SG_CAPTURE_INVALID = 2 };
+struct sg_capture {
+    CUgraph graph;
+    CUstream origin;
+    CUstreamCaptureMode mode;
+    pthread_t thread;
+    unsigned long long id;
+    enum sg_capture_status status;
+
+    struct sg_capture *next;
+};
+
+union sg_node_params {
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_MEMCPY3D memcpy;
+    CUDA_MEMSET_NODE_PARAMS memset;
+    CUDA_HOST_NODE_PARAMS host;
+    CUgraph child;
+    CUevent event;
+};
+
+struct CUgraphNode_st {
+    uint32_t magic;
+    CUgraphNodeType type;
+    CUgraph graph;
+    union sg_node_params p;
+    CUgraphNode *deps;
+    size_t ndeps;
+    bool disabled;
+    unsigned order; /* scratch of the sort */
+    CUgraphNode clone_of;
+};
+
+struct CUgraph_st {
+    uint32_t magic;
+    CUgraphNode *nodes;
+    size_t n;
+    bool owned; /* by a child node */
+};
+
+/* Is s capturing (and the capture valid)? On *ret true the caller adds a node. */
+CUresult sg_capturing(CUstream s, bool *ret);
+/* Adds a node behind s's newest ones; the lock is not held. */
+CUresult sg_capture_add(CUstream s, CUgraphNodeType type, const union sg_node_params *p);
+CUresult sg_capture_event(CUstream s, CUevent e);
+CUresult sg_capture_wait(CUstream s, CUevent e, bool *ret_captured);
+/* Calls that a capture forbids: CUDA_SUCCESS, or the error, having spoilt it. */
+CUresult sg_capture_forbids(CUcontext ctx);
+void sg_capture_drop_stream(CUstream s);
+
+CUgraph sg_graph_new(void);
+void sg_graph_free(CUgraph g);
+CUgraph sg_graph_clone(CUgraph g);
+CUresult sg_node_add(CUgraph g, CUgraphNodeType type, const CUgraphNode *deps, size_t ndeps,
+                     const union sg_node_params *p, CUgraphNode *ret);
+CUresult sg_graph_order(CUgraph g, CUgraphNode **ret); /* a malloc'ed array, dependencies first */
+bool sg_graph_reaches(const CUgraphNode *from, size_t nfrom, CUgraphNode what);
+
+#endif

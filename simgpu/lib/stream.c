@@ -1,0 +1,391 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/* stream.c: streams; the two meanings of the handle 0. */
+#include "sg.h"
+
+/* Makes a stream. The lock is held. */
+CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priority, CUstream *ret)
+{
+    uint64_t slot;
+    CUstream s;
+    CUresult r = sg_rpc(SG_OP_STREAM_CREATE, 0, ctx->id, kind, &slot);
+
+    if (r != CUDA_SUCCESS)
+        return r;
+    s = slot < SG_STREAM_SLOTS ? calloc(1, sizeof(*s)) : NULL;
+    if (!s) {
+        sg_rpc(SG_OP_STREAM_DESTROY, 0, 0, slot, NULL);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    s->magic = SG_STREAM;
+    s->slot = (uint32_t)slot;
+    s->ctx = ctx;
+    s->kind = kind;
+    s->flags = flags;
+    s->priority = priority;
+    s->serial = sg_serial();
+    s->next = ctx->streams;
+    ctx->streams = s;
+    *ret = s;
+    return CUDA_SUCCESS;
+}
+
+void sg_stream_drop(CUstream s)
+{
+    free(s->deps);
+    s->magic = 0;
+    free(s);
+}
+
+/* The default stream of the calling thread in ctx; made at its first use. A
+ * thread id that is used again takes over the stream of the thread before. */
+static CUresult per_thread_stream(CUcontext ctx, CUstream *ret)
+{
+    pthread_t me = pthread_self();
+    CUresult r = CUDA_SUCCESS;
+    CUstream s;
+
+    sg_lock();
+    for (s = ctx->streams; s; s = s->next) {
+        if (s->per_thread && pthread_equal(s->thread, me))
+            break;
+    }
+    if (!s) {
+        r = sg_stream_new(ctx, SG_STREAM_BLOCKING, 0, 0, &s);
+        if (r == CUDA_SUCCESS) {
+            s->per_thread = true;
+            s->thread = me;
+        }
+    }
+    sg_unlock();
+    *ret = s;
+    return r;
+}
+
+CUresult sg_stream_of(CUstream h, bool per_thread, CUstream *ret)
+{
+    CUcontext c;
+
+    if (h > CU_STREAM_PER_THREAD) {
+        if (h->magic != SG_STREAM)
+            return CUDA_ERROR_INVALID_HANDLE;
+        *ret = h;
+        return CUDA_SUCCESS;
+    }
+    c = sg_current();
+    if (!c)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!c->alive)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (h == CU_STREAM_PER_THREAD || (!h && per_thread))
+        return per_thread_stream(c, ret);
+    *ret = c->legacy;
+    return CUDA_SUCCESS;
+}
+
+/* The stream in which a synchronous call runs. */
+CUresult sg_stream_for_sync(bool per_thread, CUstream *ret)
+{
+    CUcontext c = sg_current();
+    CUresult r = sg_stream_of(NULL, per_thread, ret);
+
+    return r == CUDA_SUCCESS ? sg_capture_forbids(c) : r;
+}
+
+static CUresult create(CUstream *ps, unsigned flags, int priority)
+{
+    CUresult r;
+
+    SG_ENTER_CTX(c);
+    if (!ps || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (priority > 0)
+        priority = 0;
+    if (priority < -5)
+        priority = -5;
+    sg_lock();
+    r = sg_stream_new(c, flags & CU_STREAM_NON_BLOCKING ? SG_STREAM_NONBLOCKING : SG_STREAM_BLOCKING, flags, priority,
+                      ps);
+    sg_unlock();
+    return r;
+}
+
+SG_API CUresult cuStreamCreate(CUstream *ps, unsigned int flags)
+{
+    return create(ps, flags, 0);
+}
+
+SG_API CUresult cuStreamCreateWithPriority(CUstream *ps, unsigned int flags, int priority)
+{
+    return create(ps, flags, priority);
+}
+
+SG_API CUresult cuStreamDestroy_v2(CUstream s)
+{
+    CUstream *p;
+
+    SG_ENTER();
+    if (s <= CU_STREAM_PER_THREAD || s->magic != SG_STREAM || s->kind == SG_STREAM_LEGACY)
+        return CUDA_ERROR_INVALID_HANDLE;
+    sg_capture_drop_stream(s);
+    sg_lock();
+    for (p = &s->ctx->streams; *p && *p != s; p = &(*p)->next)
+        ;
+    if (*p)
+        *p = s->next;
+    sg_unlock();
+    sg_rpc(SG_OP_STREAM_DESTROY, 0, 0, s->slot, NULL);
+    sg_stream_drop(s);
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuStreamDestroy(CUstream s)
+{
+    return cuStreamDestroy_v2(s);
+}
+
+/* Each call below exists with both meanings of the handle 0. */
+#define BOTH(name, params, impl, ...)                                  \
+    SG_API CUresult name params { return impl(__VA_ARGS__, false); }    \
+    SG_API CUresult name##_ptsz params { return impl(__VA_ARGS__, true); }
+
+/* Waits for s; for the legacy stream, for what it is ordered behind as well. */
+CUresult sg_stream_drain(CUstream s)
+{
+    CUresult r = CUDA_SUCCESS;
+
+    if (s->kind == SG_STREAM_LEGACY) {
+        CUstream o;
+
+        sg_lock();
+        for (o = s->ctx->streams; o; o = o->next) {
+            if (o->kind == SG_STREAM_BLOCKING && !sg_done(o->slot, __atomic_load_n(&o->pushed, __ATOMIC_ACQUIRE)))
+                break;
+        }
+        sg_unlock();
+        if (o)
+            r = sg_ctx_wait_blocking(s->ctx);
+    }
+    return r == CUDA_SUCCESS ? sg_wait(s->slot, __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE)) : r;
+}
+
+static CUresult synchronize(CUstream h, bool pt)
+{
+    bool capturing;
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (capturing) {
+        s->capture->status = SG_CAPTURE_INVALID;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if (s->kind == SG_STREAM_LEGACY)
+        r = sg_capture_forbids(s->ctx);
+    return r == CUDA_SUCCESS ? sg_stream_drain(s) : r;
+}
+BOTH(cuStreamSynchronize, (CUstream s), synchronize, s)
+
+static CUresult query(CUstream h, bool pt)
+{
+    bool capturing;
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (capturing) {
+        s->capture->status = SG_CAPTURE_INVALID;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return sg_done(s->slot, __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+BOTH(cuStreamQuery, (CUstream s), query, s)
+
+static CUresult get_flags(CUstream h, unsigned *flags, bool pt)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS && !flags)
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *flags = s->flags;
+    return r;
+}
+BOTH(cuStreamGetFlags, (CUstream s, unsigned int *flags), get_flags, s, flags)
+
+static CUresult get_priority(CUstream h, int *priority, bool pt)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS && !priority)
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *priority = s->priority;
+    return r;
+}
+BOTH(cuStreamGetPriority, (CUstream s, int *priority), get_priority, s, priority)
+
+static CUresult get_id(CUstream h, unsigned long long *id, bool pt)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS && !id)
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *id = s->serial;
+    return r;
+}
+BOTH(cuStreamGetId, (CUstream s, unsigned long long *id), get_id, s, id)
+
+static CUresult get_ctx(CUstream h, CUcontext *ctx, bool pt)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS && !ctx)
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *ctx = s->ctx;
+    return r;
+}
+BOTH(cuStreamGetCtx, (CUstream s, CUcontext *ctx), get_ctx, s, ctx)
+
+static CUresult get_ctx_v2(CUstream h, CUcontext *ctx, CUgreenCtx *green, bool pt)
+{
+    if (green)
+        *green = NULL;
+    return get_ctx(h, ctx, pt);
+}
+BOTH(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green), get_ctx_v2, s, ctx, green)
+
+static CUresult get_device(CUstream h, CUdevice *dev, bool pt)
+{
+    CUcontext c;
+    CUresult r = get_ctx(h, &c, pt);
+
+    if (r == CUDA_SUCCESS && !dev)
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *dev = c->dev;
+    return r;
+}
+BOTH(cuStreamGetDevice, (CUstream s, CUdevice *dev), get_device, s, dev)
+
+/* Launch attributes of a stream have no effect on the simulated engine. */
+static CUresult get_attribute(CUstream h, CUstreamAttrID a SG_UNUSED, CUstreamAttrValue *v, bool pt)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS && !v)
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        memset(v, 0, sizeof(*v));
+    return r;
+}
+BOTH(cuStreamGetAttribute, (CUstream s, CUstreamAttrID a, CUstreamAttrValue *v), get_attribute, s, a, v)
+
+static CUresult set_attribute(CUstream h, CUstreamAttrID a SG_UNUSED, const CUstreamAttrValue *v, bool pt)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    return r == CUDA_SUCCESS && !v ? CUDA_ERROR_INVALID_VALUE : r;
+}
+BOTH(cuStreamSetAttribute, (CUstream s, CUstreamAttrID a, const CUstreamAttrValue *v), set_attribute, s, a, v)
+
+static CUresult copy_attributes(CUstream dst, CUstream src, bool pt)
+{
+    CUstream d, s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(dst, pt, &d);
+    return r == CUDA_SUCCESS ? sg_stream_of(src, pt, &s) : r;
+}
+BOTH(cuStreamCopyAttributes, (CUstream dst, CUstream src), copy_attributes, dst, src)
+
+static CUresult attach(CUstream h, CUdeviceptr p, size_t n, unsigned flags, bool pt)
+{
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    r = sg_stream_of(h, pt, &s);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_mem_ours(p, n ? n : 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+BOTH(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr p, size_t n, unsigned int flags), attach, s, p, n, flags)
+
+/* ---- host functions --------------------------------------------------------- */
+
+static CUresult host_func(CUstream h, CUhostFn fn, void *arg, bool pt)
+{
+    union sg_node_params p = {.host = {fn, arg}};
+    bool capturing;
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    if (!fn)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (capturing)
+        return sg_capture_add(s, CU_GRAPH_NODE_TYPE_HOST, &p);
+    return sg_host_function(s, fn, arg, NULL);
+}
+BOTH(cuLaunchHostFunc, (CUstream s, CUhostFn fn, void *arg), host_func, s, fn, arg)
+
+static CUresult add_callback(CUstream h, CUstreamCallback cb, void *arg, unsigned flags, bool pt)
+{
+    bool capturing;
+    CUstream s;
+    CUresult r;
+
+    SG_ENTER();
+    if (!cb || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (capturing)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return sg_host_function(s, NULL, arg, cb);
+}
+BOTH(cuStreamAddCallback, (CUstream s, CUstreamCallback cb, void *arg, unsigned int flags),
+     add_callback, s, cb, arg, flags)
