@@ -46,6 +46,15 @@ void gs_pass_solo(struct gs_pass *p)
 	p->solo = p->steady && !siblings(p->now_ns);
 }
 
+// pending tells whether a shape of this process has lately wanted a price.
+static bool pending(const struct gs_pass *p)
+{
+	const struct gs_gate_gpu *g = p->g;
+
+	return (GS_LOAD(g->pend[0]) | GS_LOAD(g->pend[1])) &&
+	       p->now_ns - GS_LOAD(g->pend_ns) < 2 * GS_GATE_PEND_NS;
+}
+
 static uint32_t self_window(const struct gs_pass *p, uint64_t *ret_end_ns)
 {
 	uint64_t end = GS_LOAD(p->account->measure_ns);
@@ -71,8 +80,7 @@ void gs_pass_window(struct gs_pass *p)
 	mine = (uint64_t)(gs_gate.slot + 1) << 32 | p->window;
 	now = GS_LOAD(p->account->measurer);
 	// Nobody's yet: whoever wants a price takes it, or whoever is the only one.
-	if ((uint32_t)now != p->window &&
-	    ((GS_LOAD(p->g->pend[0]) | GS_LOAD(p->g->pend[1])) || !siblings(p->now_ns)) &&
+	if ((uint32_t)now != p->window && (pending(p) || !siblings(p->now_ns)) &&
 	    __atomic_compare_exchange_n(&p->account->measurer, &now, mine, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED)) {
 		now = mine;

@@ -34,7 +34,7 @@
 // Windows in which nothing could be settled make the next one longer.
 #define GS_GATE_ASK_NS 10000000ULL
 #define GS_GATE_ASK_MAX_NS 50000000ULL
-#define GS_GATE_PROBE_NS 100000000ULL
+#define GS_GATE_PROBE_NS 20000000ULL
 // A stream that was left this long ago is taken to have run dry.
 #define GS_GATE_SOLO_NS 50000000ULL
 // A container alone on its GPU prices in windows of its own: the longest, and

@@ -220,6 +220,7 @@ void gs_pass_wait(struct gs_pass *p, const struct gs_gate_thread *self)
 		if (nap.throttled)
 			throttled += p->now_ns - before;
 		gs_track_poll(p->now_ns);
+		gs_price_again(&gs_gate.prices, p->now_ns, &p->price);
 	}
 	if (throttled) {
 		__atomic_fetch_add(&p->account->throttles, 1, __ATOMIC_RELAXED);

@@ -122,6 +122,18 @@ void gs_price_get(struct gs_price_table *table, const struct gs_gate_shape *shap
 	ret_view->wanted = ret_view->price_ns == 0 || now_ns >= load(&h->stale_ns);
 }
 
+void gs_price_again(const struct gs_price_table *table, uint64_t now_ns, struct gs_price_view *view)
+{
+	const struct gs_price_entry *e = &table->entry[view->ref.index];
+	const struct gs_price_history *h = &table->history[view->ref.index];
+
+	if (view->ref.seq == 0 || __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) != view->ref.seq)
+		return;
+	view->price_ns = load(&e->price_ns);
+	view->wall_ns = load(&h->wall_ns);
+	view->wanted = view->price_ns == 0 || now_ns >= load(&h->stale_ns);
+}
+
 static uint64_t last_clean(const struct gs_price_history *h, uint32_t back)
 {
 	return h->clean_ns[(h->clean_count - 1 - back) % GS_PRICE_SAMPLES];

@@ -144,6 +144,9 @@ static inline uint64_t gs_price_find(const struct gs_price_table *table,
 void gs_price_get(struct gs_price_table *table, const struct gs_gate_shape *shape, uint64_t now_ns,
 		  struct gs_price_view *ret_view);
 
+// gs_price_again brings a view up to date without counting a launch.
+void gs_price_again(const struct gs_price_table *table, uint64_t now_ns, struct gs_price_view *view);
+
 // What a sample is worth.
 enum gs_price_kind {
 	GS_PRICE_WALL, // anything may be in it
