@@ -171,6 +171,8 @@ void gs_pass_label(const struct gs_pass *p, struct gs_track_item *item)
 	item->window_ns = p->window_ns;
 	item->solo = p->alone && p->solo;
 	item->switches = GS_LOAD(p->g->switches);
+	if (!p->steady)
+		item->busy = 0; // other streams' launches come in between
 }
 
 bool gs_gate_clean(uint32_t gpu, const struct gs_track_item *item, uint64_t now_ns)
