@@ -183,6 +183,9 @@ func (m *Manager) describeGPU(c *container, i int, g state.GPU, u region.Usage, 
 	case info.Err != nil:
 		why = append(why, fmt.Sprintf("GPU %d: %v", g.Index, info.Err))
 	}
+	if driver.BusyKnown {
+		row.ComputeDriverMilli = &driver.BusyMilli
+	}
 	if driver.Known {
 		row.MemoryDriverBytes = &driver.Bytes
 		if driver.Bytes > g.MemoryBytes {

@@ -5,6 +5,7 @@ package nvml
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -141,7 +142,48 @@ func (l *library) Sample(uuid string) (Sample, error) {
 		graphics = nil
 	}
 	s.Processes = merge(compute, graphics)
+	if l.has("nvmlDeviceGetProcessUtilization") {
+		addBusy(s.Processes, utilization(h))
+	}
 	return s, nil
+}
+
+// busySpan is how far back the driver is asked what ran.
+const busySpan = 2 * time.Second
+
+// utilization returns the driver's samples of the last seconds; none if it has
+// none, or none that can be read.
+func utilization(h nvml.Device) (samples []nvml.ProcessUtilizationSample) {
+	// The binding cuts its buffer to a count that the driver may have raised
+	// between two calls, and panics then.
+	defer func() {
+		if recover() != nil {
+			samples = nil
+		}
+	}()
+	samples, ret := h.GetProcessUtilization(uint64(time.Now().Add(-busySpan).UnixMicro()))
+	if ret != nvml.SUCCESS {
+		return nil
+	}
+	return samples
+}
+
+// addBusy sets how busy each process was: the mean of its samples. Of one without
+// samples nothing is known: drivers list idle processes or leave them out.
+func addBusy(processes []Process, samples []nvml.ProcessUtilizationSample) {
+	type sum struct{ percent, n uint32 }
+	sums := make(map[uint32]sum)
+	for _, s := range samples {
+		if s.SmUtil <= 100 {
+			t := sums[s.Pid]
+			sums[s.Pid] = sum{t.percent + s.SmUtil, t.n + 1}
+		}
+	}
+	for i := range processes {
+		if t := sums[uint32(processes[i].PID)]; t.n > 0 {
+			processes[i].BusyMilli, processes[i].BusyKnown = t.percent*10/t.n, true
+		}
+	}
 }
 
 // merge joins process lists: one entry a process, with the largest figure.

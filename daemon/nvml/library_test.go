@@ -75,7 +75,7 @@ func tryOldDriver(t *testing.T, lib string) {
 		t.Errorf("GPU 1 = %+v", d)
 	}
 	s, err := l.Sample(context.Background(), uuid)
-	want := Sample{UsedBytes: 400, UsedKnown: true, Processes: []Process{{10, 300, true}, {11, 0, false}}}
+	want := Sample{UsedBytes: 400, UsedKnown: true, Processes: []Process{{PID: 10, Bytes: 300, Known: true}, {PID: 11}}}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("Sample = %+v, %v; want %+v", s, err, want)
 	}

@@ -56,6 +56,10 @@ type Process struct {
 	// Bytes is the device memory that it holds; valid if Known.
 	Bytes uint64
 	Known bool
+	// BusyMilli is the part of the last second or so in which the driver saw
+	// kernels of it run, thousandths, coarsely sampled; valid if BusyKnown.
+	BusyMilli uint32
+	BusyKnown bool
 }
 
 // Sample is the state of one device.

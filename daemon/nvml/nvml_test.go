@@ -103,7 +103,7 @@ func TestMergeKeepsUnknownApart(t *testing.T) {
 		[]nvml.ProcessInfo{{Pid: 1, UsedGpuMemory: 10}, {Pid: 2, UsedGpuMemory: notAvailable}},
 		[]nvml.ProcessInfo{{Pid: 1, UsedGpuMemory: 12}, {Pid: 3, UsedGpuMemory: 0}},
 	)
-	want := []Process{{1, 12, true}, {2, 0, false}, {3, 0, true}}
+	want := []Process{{PID: 1, Bytes: 12, Known: true}, {PID: 2}, {PID: 3, Known: true}}
 	if len(got) != len(want) {
 		t.Fatalf("merge = %+v, want %+v", got, want)
 	}
@@ -111,5 +111,13 @@ func TestMergeKeepsUnknownApart(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("merge[%d] = %+v, want %+v", i, got[i], want[i])
 		}
+	}
+}
+
+func TestAddBusy(t *testing.T) {
+	p := []Process{{PID: 1}, {PID: 2}}
+	addBusy(p, []nvml.ProcessUtilizationSample{{Pid: 1, SmUtil: 30}, {Pid: 1, SmUtil: 40}, {Pid: 1, SmUtil: 4000000000}, {Pid: 9, SmUtil: 5}})
+	if p[0].BusyMilli != 350 || !p[0].BusyKnown || p[1].BusyKnown {
+		t.Errorf("%+v", p)
 	}
 }

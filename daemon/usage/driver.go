@@ -3,12 +3,19 @@
 
 package usage
 
-import "github.com/gpushare/gpushare/daemon/nvml"
+import (
+	"github.com/gpushare/gpushare/daemon/nvml"
+	"github.com/gpushare/gpushare/limiter/region"
+)
 
 // Figure is an amount of memory by the driver's account, or the lack of one.
 type Figure struct {
 	Bytes uint64
 	Known bool
+	// BusyMilli is the part of the last second or so in which kernels ran,
+	// thousandths; valid if BusyKnown.
+	BusyMilli uint32
+	BusyKnown bool
 }
 
 // Attribute adds up what the driver says of one GPU's processes, by container.
@@ -33,6 +40,9 @@ func Attribute(s nvml.Sample, containers []string, owner func(pid int) string) m
 			f.Bytes += p.Bytes
 		}
 		f.Known = f.Known && p.Known
+		if p.BusyKnown {
+			f.BusyMilli, f.BusyKnown = min(f.BusyMilli+p.BusyMilli, region.MilliGPU), true
+		}
 		out[c] = f
 	}
 	return out

@@ -89,10 +89,10 @@ func TestHostileCounters(t *testing.T) {
 func TestAttribute(t *testing.T) {
 	owner := func(pid int) string { return map[int]string{1: "a", 2: "a", 3: "b", 5: "gone"}[pid] }
 	s := nvml.Sample{Processes: []nvml.Process{
-		{PID: 1, Bytes: 10, Known: true}, {PID: 2, Bytes: 5, Known: true}, {PID: 3}, {PID: 4, Bytes: 99, Known: true}, {PID: 5, Bytes: 1, Known: true},
+		{PID: 1, Bytes: 10, Known: true, BusyMilli: 700, BusyKnown: true}, {PID: 2, Bytes: 5, Known: true, BusyMilli: 600, BusyKnown: true}, {PID: 3}, {PID: 4, Bytes: 99, Known: true}, {PID: 5, Bytes: 1, Known: true},
 	}}
 	got := Attribute(s, []string{"a", "b", "c"}, owner)
-	want := map[string]Figure{"a": {15, true}, "b": {0, false}, "c": {0, true}}
+	want := map[string]Figure{"a": {Bytes: 15, Known: true, BusyMilli: 1000, BusyKnown: true}, "b": {}, "c": {Known: true}}
 	for c, f := range want {
 		if got[c] != f {
 			t.Errorf("%s: %+v, want %+v", c, got[c], f)
@@ -105,7 +105,7 @@ func TestAttribute(t *testing.T) {
 	if f := Attribute(s, []string{"a"}, owner)["a"]; f.Known {
 		t.Error("a figure that the driver does not have is known")
 	}
-	if Larger(5, Figure{9, true}) != 9 || Larger(5, Figure{9, false}) != 5 || Larger(5, Figure{1, true}) != 5 {
+	if Larger(5, Figure{Bytes: 9, Known: true}) != 9 || Larger(5, Figure{Bytes: 9}) != 5 || Larger(5, Figure{Bytes: 1, Known: true}) != 5 {
 		t.Error("Larger")
 	}
 }

@@ -100,6 +100,10 @@ type ContainerGPU struct {
 	ComputeMaxMilli uint32 `json:"compute_max_milli"`
 	// ComputeUsedMilli is the share charged over the last seconds.
 	ComputeUsedMilli uint32 `json:"compute_used_milli"`
+	// ComputeDriverMilli is the share by the driver's own coarse sampling; absent
+	// where it has none. It counts time in which any kernel ran, whoever else's ran
+	// beside it, and is shown for comparison only.
+	ComputeDriverMilli *uint32 `json:"compute_driver_milli,omitempty"`
 	// ThrottledMilli is the part of the last seconds in which at least that much
 	// thread time was spent waiting for the share, capped at 1000.
 	ThrottledMilli uint32 `json:"throttled_milli"`
