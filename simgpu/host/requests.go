@@ -5,6 +5,7 @@ package host
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 
@@ -153,13 +154,14 @@ func (h *Host) query(req *wire.Request) (rep wire.Reply, out []byte) {
 	case wire.OpMemInfo:
 		return h.memInfo(i), nil
 	case wire.OpProcesses:
-		for pid, used := range h.byPID(i) {
+		used := h.byPID(i)
+		for _, pid := range slices.Sorted(maps.Keys(used)) {
 			if len(out)+16 > room {
 				break
 			}
 			out = e.AppendUint32(out, pid)
 			out = e.AppendUint32(out, 0)
-			out = e.AppendUint64(out, used)
+			out = e.AppendUint64(out, used[pid])
 		}
 	case wire.OpUtilization:
 		h.catchUp(true)
@@ -210,12 +212,7 @@ func (h *Host) samples(g *gpu, since uint64, room int) (out []byte) {
 		if !add(at, 0, percent(w.busy)) {
 			return out
 		}
-		pids := make([]uint32, 0, len(w.byPID))
-		for pid := range w.byPID {
-			pids = append(pids, pid)
-		}
-		slices.Sort(pids)
-		for _, pid := range pids {
+		for _, pid := range slices.Sorted(maps.Keys(w.byPID)) {
 			if !add(at, pid, percent(w.byPID[pid])) {
 				return out
 			}

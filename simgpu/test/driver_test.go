@@ -1,0 +1,272 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpushare/gpushare/simgpu/host"
+)
+
+const (
+	mib = uint64(1) << 20
+	gib = uint64(1) << 30
+)
+
+func TestPrograms(t *testing.T) {
+	n := up(t, "--gpus", "2", "--kernel-time", "slow5ms=5ms", "--kernel-time", "ms=1ms", "--kernel-time", "ten_ms=10ms")
+	for _, name := range []string{"core", "memory", "graph"} {
+		t.Run(name, func(t *testing.T) {
+			n := *n
+			n.t = t
+			t.Log(n.run(name))
+		})
+	}
+	if u := n.used(); u != 0 {
+		t.Errorf("%d bytes in use after all programs ended", u)
+	}
+	n.run("fork", "before")
+}
+
+func TestAccountOfMemory(t *testing.T) {
+	n := up(t, "--memory", "4GiB", "--context-overhead", "100MiB")
+	a := n.start("load", "-hold", fmt.Sprint(gib+1), "30")
+	want := 100*mib + gib + 512
+	st := n.status()
+	if len(st.Processes) != 1 {
+		t.Fatalf("%d processes", len(st.Processes))
+	}
+	p := st.Processes[0]
+	if int(p.PID) != a.cmd.Process.Pid || p.Command != "load" || p.GPUs[0].UsedBytes != want || p.GPUs[0].Contexts != 1 {
+		t.Errorf("process is %+v, want pid %d and %d bytes", p, a.cmd.Process.Pid, want)
+	}
+	b := n.start("load", "-hold", fmt.Sprint(gib), "30")
+	both := want + 100*mib + gib
+	if u := n.used(); u != both {
+		t.Errorf("two processes use %d, want %d", u, both)
+	}
+	// Killed: everything comes back at once, the high-water marks stay.
+	_ = b.cmd.Process.Kill()
+	eventually(t, time.Second, func() error {
+		if u := n.used(); u != want {
+			return fmt.Errorf("%d bytes in use after a kill, want %d", u, want)
+		}
+		return nil
+	})
+	_ = a.cmd.Process.Kill()
+	eventually(t, time.Second, func() error {
+		if u := n.used(); u != 0 {
+			return fmt.Errorf("%d bytes in use after both kills", u)
+		}
+		return nil
+	})
+	st = n.status()
+	if len(st.Processes) != 0 || st.GPUs[0].HighBytes != both || len(st.Cgroups) != 1 || st.Cgroups[0].GPUs[0].HighBytes != both {
+		t.Errorf("after both: %+v, want a high-water mark of %d", st, both)
+	}
+	line, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil || !strings.Contains(string(line), st.Cgroups[0].Line) {
+		t.Errorf("cgroup line %q is not one of ours: %s", st.Cgroups[0].Line, line)
+	}
+	if err := n.admin.Reset(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if st = n.status(); st.GPUs[0].HighBytes != 0 || len(st.Cgroups) != 0 {
+		t.Errorf("after reset: %+v", st)
+	}
+	// A context that does not fit is refused like memory.
+	n.start("load", "-hold", fmt.Sprint(4*gib-150*mib), "30")
+	out, err := n.command("load", "-hold", "1", "1").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "cuCtxCreate_v2(ctx, 0, 0) gave 2") {
+		t.Errorf("second context: %v %s", err, out)
+	}
+}
+
+func TestForkKeepsMemoryExecDoesNot(t *testing.T) {
+	n := up(t, "--context-overhead", "1MiB")
+	for _, tc := range []struct {
+		mode  string
+		keeps uint64
+	}{{"fork", 65 * mib}, {"exec", 0}} {
+		t.Run(tc.mode, func(t *testing.T) {
+			cmd := n.command("fork", tc.mode)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			child := 0
+			for sc := bufio.NewScanner(out); sc.Scan() && sc.Text() != "ready"; {
+				if _, err := fmt.Sscanf(sc.Text(), "child %d", &child); err != nil {
+					t.Fatalf("%s: %v", sc.Text(), err)
+				}
+			}
+			if child == 0 {
+				t.Fatal("no child: its checks failed")
+			}
+			defer func() { _ = syscall.Kill(child, syscall.SIGKILL) }()
+			if _, err := cmd.Process.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond)
+			if u := n.used(); u != tc.keeps {
+				t.Errorf("%d bytes in use after the parent's end, want %d", u, tc.keeps)
+			}
+			if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+				t.Fatalf("child is gone: %v", err)
+			}
+			eventually(t, time.Second, func() error {
+				if u := n.used(); u != 0 {
+					return fmt.Errorf("%d bytes in use after the child's end", u)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestTwoProcessesShareTime(t *testing.T) {
+	n := up(t, "--kernel-time", "a=50us", "--kernel-time", "b=5ms")
+	a := n.start("load", "a", "30")
+	if err := n.admin.Reset(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	from := n.status()
+	time.Sleep(time.Second)
+	to := n.status()
+	wall := float64(to.TimeNS - from.TimeNS)
+	if busy := float64(to.GPUs[0].GPUTimeNS-from.GPUs[0].GPUTimeNS) / wall; busy < 0.7 {
+		t.Errorf("one process keeps the GPU busy for %.2f of the time", busy)
+	}
+	b := n.start("load", "b", "30")
+	time.Sleep(100 * time.Millisecond)
+	from = n.status()
+	time.Sleep(2 * time.Second)
+	to = n.status()
+	wall = float64(to.TimeNS - from.TimeNS)
+	share := func(pid int) float64 {
+		of := func(st host.Status) int64 {
+			for _, p := range st.Processes {
+				if int(p.PID) == pid {
+					return p.GPUs[0].GPUTimeNS
+				}
+			}
+			t.Fatalf("no process %d", pid)
+			return 0
+		}
+		return float64(of(to)-of(from)) / wall
+	}
+	sa, sb := share(a.cmd.Process.Pid), share(b.cmd.Process.Pid)
+	t.Logf("50 us kernels %.3f, 5 ms kernels %.3f of the time", sa, sb)
+	if math.Abs(sa-0.5) > 0.08 || math.Abs(sb-0.5) > 0.08 || sa+sb > 1.0001 {
+		t.Errorf("shares %.3f and %.3f, want about one half each", sa, sb)
+	}
+	if d := to.Cgroups[0].GPUs[0].GPUTimeNS - from.Cgroups[0].GPUs[0].GPUTimeNS; math.Abs(float64(d)/wall-sa-sb) > 0.001 {
+		t.Errorf("the cgroup's time %d differs from its processes'", d)
+	}
+}
+
+func TestKernelTimeChangesLive(t *testing.T) {
+	n := up(t, "--kernel-time", "k=1us")
+	p := n.start("load", "k", "1")
+	if out, err := exec.Command(binary, "kernel-time", "--dir", n.dir, "k=2ms").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	time.Sleep(200 * time.Millisecond)
+	from := n.status()
+	time.Sleep(500 * time.Millisecond)
+	to := n.status()
+	launched := to.Processes[0].Launches - from.Processes[0].Launches
+	if launched > 400 {
+		t.Errorf("%d kernels of 2 ms in half a second", launched)
+	}
+	for p.lines.Scan() {
+	}
+}
+
+func TestNVML(t *testing.T) {
+	n := up(t, "--gpus", "2", "--context-overhead", "10MiB", "--kernel-time", "k=2ms")
+	busy := n.start("load", "k", "30")
+	hold := n.start("load", "-hold", fmt.Sprint(gib), "30")
+	time.Sleep(600 * time.Millisecond) // two sampling periods
+	out := n.run("nvml")
+	for _, want := range []string{
+		"count 2", "uuid " + n.status().GPUs[0].UUID, "(SIMULATED)",
+		fmt.Sprintf("used %d total %d", gib+20*mib, 80*gib),
+		fmt.Sprintf("process %d %d\n", hold.cmd.Process.Pid, gib+10*mib),
+		fmt.Sprintf("process %d %d\n", busy.cmd.Process.Pid, 10*mib),
+		fmt.Sprintf("util %d ", busy.cmd.Process.Pid),
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("NVML does not say %q:\n%s", want, out)
+		}
+	}
+	i := strings.Index(out, "gpu ")
+	if v, err := strconv.Atoi(strings.Fields(out[i:])[1]); err != nil || v < 60 || v > 100 {
+		t.Errorf("utilisation %d: %v", v, err)
+	}
+}
+
+func TestStatusCommand(t *testing.T) {
+	n := up(t)
+	n.start("load", "-hold", "1000", "30")
+	out, err := exec.Command(binary, "status", "--dir", n.dir).Output()
+	if err != nil || !strings.Contains(string(out), "SIMULATED") || !strings.Contains(string(out), " load") {
+		t.Errorf("table: %v\n%s", err, out)
+	}
+	if out, err = exec.Command(binary, "status", "--dir", n.dir, "-o", "json").Output(); err != nil {
+		t.Fatal(err)
+	}
+	var st host.Status
+	if err := json.Unmarshal(out, &st); err != nil || !st.Simulated || len(st.Processes) != 1 {
+		t.Errorf("json: %v\n%s", err, out)
+	}
+	if out, err := exec.Command(binary, "up", "--dir", n.dir).CombinedOutput(); err == nil {
+		t.Errorf("a second up on the same directory worked: %s", out)
+	}
+	for _, bad := range [][]string{{"--gpus", "0"}, {"--gpus", "17"}, {"--memory", "80"}, {"--kernel-time", "x"}, {"--slice", "1ns"}} {
+		args := append([]string{"up", "--dir", filepath.Join(n.dir, "other")}, bad...)
+		if out, err := exec.Command(binary, args...).CombinedOutput(); err == nil {
+			t.Errorf("up %v worked: %s", bad, out)
+		}
+	}
+}
+
+func TestDetach(t *testing.T) {
+	dir := t.TempDir()
+	out, err := exec.Command(binary, "up", "--dir", dir, "--lib-dir", filepath.Join(build, "lib"), "--detach").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "SIMULATED") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	if out, err := exec.Command(binary, "down", "--dir", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err == nil && !strings.Contains(string(state), ") Z ") {
+		t.Errorf("process %d is still there: %s", pid, state)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "run", "sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("socket is still there: %v", err)
+	}
+}
