@@ -137,8 +137,7 @@ func noGPU(err error) error {
 // reclaimLocked deals with a claim of an id that is held. It reports whether the
 // claim stands as it is; if not, the old one has been released.
 func (m *Manager) reclaimLocked(c *container, req v1.ClaimRequest) (same bool, err error) {
-	m.confirmLocked(c)
-	if !m.aliveLocked(c) {
+	if m.settleLocked(c); !m.aliveLocked(c) {
 		m.releaseLocked(c, "replaced")
 		return false, nil
 	}

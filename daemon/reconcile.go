@@ -68,12 +68,11 @@ func (m *Manager) resumeLocked(r *state.Record) {
 		m.discardLocked(r.ID, "of an earlier boot")
 		return
 	}
-	m.confirmLocked(c)
 	dir, err := directory.Open(m.containersDir(), r.ID)
 	if err == nil {
 		c.dir = dir
 	}
-	if !m.aliveLocked(c) {
+	if m.settleLocked(c); !m.aliveLocked(c) {
 		c.close()
 		m.discardLocked(r.ID, "ended while the daemon was away")
 		return

@@ -196,6 +196,35 @@ func TestStragglersKeepTheShare(t *testing.T) {
 	w.empty()
 }
 
+// A runtime that keeps its state elsewhere, or writes one that cannot be read:
+// the container is known by its mount, before and after a restart.
+func TestRuntimeStateNotFound(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		w := newWorld(t)
+		_, claimant := w.mustClaim("a", v1.Request{Memory: "8Gi"})
+		init := w.mounted("a")
+		os.MkdirAll(filepath.Join(w.root(), "a"), 0o700)
+		os.WriteFile(filepath.Join(w.root(), "a", "state.json"), []byte("{not json"), 0o600)
+		if restart {
+			w.m.Close()
+			end(claimant)
+			w.start()
+		} else {
+			end(claimant)
+		}
+		w.eventually("start", func() bool {
+			c, err := w.m.Container(context.Background(), "a")
+			if err != nil {
+				t.Fatalf("a living container lost its place: %v", err)
+			}
+			return c.PID == init.Process.Pid
+		})
+		end(init)
+		w.eventually("release", func() bool { return w.gone("a") })
+		w.empty()
+	}
+}
+
 func procAlive(pid int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
 	return err == nil

@@ -119,7 +119,7 @@ func (m *Manager) awaitInit(ctx context.Context, c *container) (proc.ID, bool) {
 		// The claimant was looked at before the state was: if it had ended by
 		// then, the state it left is final.
 		if over(ended) {
-			if m.confirmLocked(c); c.rec.Init.IsZero() {
+			if m.settleLocked(c); c.rec.Init.IsZero() {
 				m.releaseLocked(c, "never started")
 				m.mu.Unlock()
 				return proc.ID{}, false
@@ -180,6 +180,38 @@ func (m *Manager) confirmLocked(c *container) {
 	if init.Start < c.rec.Claimant.Start {
 		return
 	}
+	m.startedLocked(c, init)
+}
+
+// settleLocked is confirmLocked that does not give a container up, whose claimant
+// has ended, before it has looked for it everywhere.
+func (m *Manager) settleLocked(c *container) {
+	m.confirmLocked(c)
+	if c.rec.Init.IsZero() && !c.rec.Claimant.Alive() {
+		m.confirmByMountLocked(c)
+	}
+}
+
+// confirmByMountLocked looks for a pending container that the runtime's state does
+// not tell of, because it is elsewhere or cannot be read: whoever has the
+// directory mounted is a process of it. Else a container that lives would lose its
+// place.
+func (m *Manager) confirmByMountLocked(c *container) {
+	if c.dir == nil {
+		return
+	}
+	pids, err := proc.Mounted(c.dir.Device, mountPoint)
+	if err != nil || len(pids) == 0 {
+		return
+	}
+	if init := oldest(pids); !init.IsZero() {
+		m.log.Warn("the runtime's state was not found, container known by its mount", "container", c.id, "path", c.rec.RuntimeRoot)
+		m.startedLocked(c, init)
+	}
+}
+
+// startedLocked notes a container's first process.
+func (m *Manager) startedLocked(c *container, init proc.ID) {
 	c.rec.Init = init
 	// A group that the container shares with others cannot tell its processes.
 	if g, err := proc.GroupOf(init.PID); err == nil && g != m.self && g != c.claimGroup {
@@ -223,7 +255,7 @@ func (m *Manager) Release(id string, caller int) error {
 	if c == nil {
 		return v1.Errorf(http.StatusNotFound, v1.CodeNotFound, "no container %.80q holds a claim; see: gpushare ps", id)
 	}
-	m.confirmLocked(c)
+	m.settleLocked(c)
 	// The claimant gives up its own claim while it lives.
 	withdrawn := c.rec.Init.IsZero() && caller == c.rec.Claimant.PID
 	if !withdrawn && m.aliveLocked(c) {

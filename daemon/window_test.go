@@ -105,7 +105,9 @@ func TestFlood(t *testing.T) {
 	}
 	used := cpu() - before
 	t.Logf("held %v of %v; %v of CPU, the flood's own included", held, total, used)
-	if most := total/50 + 200*time.Millisecond + 100*time.Millisecond; held > most {
+	// Half a second for a machine that is busy with other things: windows without
+	// a budget would take half of the time.
+	if most := total/50 + 200*time.Millisecond + 500*time.Millisecond; held > most {
 		t.Errorf("held %v of %v, want at most about %v", held, total, most)
 	}
 	if used > total/2 {
