@@ -42,7 +42,7 @@
 #define GS_GATE_SELF_MAX_NS 150000000ULL
 #define GS_GATE_SELF_SHARE 50
 // Debt up to which a window lets a shape run that wants a price.
-#define GS_GATE_ADVANCE_NS 1000000000ULL
+#define GS_GATE_ADVANCE_NS (GS_DEBT_MAX / 2)
 #define GS_GATE_PEND_NS 1000000000ULL
 
 #define GS_TRACK_ITEMS 128u

@@ -169,8 +169,16 @@ static bool settle(const struct gs_price_history *h, uint64_t *ret_price_ns)
 	return true;
 }
 
+// priced_first reports what was charged by wall time too much so far.
+static void priced_first(struct gs_price_history *h, uint64_t price, struct gs_price_change *change)
+{
+	change->first = true;
+	change->refund_ns = (int64_t)(h->charged_ns - (uint64_t)h->charged_count * price);
+	h->charged_ns = h->charged_count = 0;
+}
+
 static void observe_clean(struct gs_price_entry *e, struct gs_price_history *h, uint64_t sample_ns,
-			  uint64_t now_ns, struct gs_price_change *change)
+			  uint64_t wall_ns, uint64_t now_ns, struct gs_price_change *change)
 {
 	uint64_t old = load(&e->price_ns), price;
 
@@ -178,8 +186,16 @@ static void observe_clean(struct gs_price_entry *e, struct gs_price_history *h, 
 		return; // launched before the price was settled
 	h->clean_ns[h->clean_count % GS_PRICE_SAMPLES] = sample_ns;
 	h->clean_count++;
-	if (!settle(h, &price))
+	if (!settle(h, &price)) {
+		// Windows are rare, and a long launch may see only one end in it. That
+		// sample holds until there are two, unless wall time says less.
+		if (!old && sample_ns >= GS_PRICE_LONG_NS) {
+			price = wall_ns && wall_ns < sample_ns ? wall_ns : sample_ns;
+			store(&e->price_ns, price);
+			priced_first(h, price, change);
+		}
 		return;
+	}
 	if (price == 0)
 		price = 1;
 	if (old && price <= old + old / 20 && price >= old - old / 20) {
@@ -195,12 +211,8 @@ static void observe_clean(struct gs_price_entry *e, struct gs_price_history *h, 
 	store(&h->stale_ns, now_ns + h->fresh_ns);
 	store(&e->price_ns, price);
 	change->settled = true;
-	if (!old) {
-		change->first = true;
-		change->refund_ns =
-			(int64_t)(h->charged_ns - (uint64_t)h->charged_count * price);
-		h->charged_ns = h->charged_count = 0;
-	}
+	if (!old)
+		priced_first(h, price, change);
 }
 
 // observe_wall looks for signs that a price is wrong: any sample below it proves it
@@ -246,7 +258,7 @@ void gs_price_observe(struct gs_price_table *table, struct gs_price_ref ref, uin
 {
 	struct gs_price_entry *e = &table->entry[ref.index % GS_PRICE_ENTRIES];
 	struct gs_price_history *h = &table->history[ref.index % GS_PRICE_ENTRIES];
-	uint64_t price;
+	uint64_t price, wall;
 
 	memset(ret_change, 0, sizeof(*ret_change));
 	if (ref.seq == 0 || !entry_lock(e))
@@ -255,9 +267,10 @@ void gs_price_observe(struct gs_price_table *table, struct gs_price_ref ref, uin
 		entry_unlock(e);
 		return;
 	}
+	wall = load(&h->wall_ns);
 	store(&h->wall_ns, sample_ns);
 	if (kind == GS_PRICE_CLEAN)
-		observe_clean(e, h, sample_ns, now_ns, ret_change);
+		observe_clean(e, h, sample_ns, wall, now_ns, ret_change);
 	price = load(&e->price_ns);
 	if (price && kind != GS_PRICE_CLEAN)
 		observe_wall(h, price, sample_ns, now_ns);

@@ -61,16 +61,26 @@ static void test_learn(void)
 	for (int i = 0; i < 100; i++)
 		feed(s, 9000000, GS_PRICE_WALL, 9000000, start);
 	CHECK(gs_price_find(&table, &s) == 0, "priced by wall time");
-	// Long launches: two that agree. A leftover of a neighbour before them is not one.
-	feed(s, 7000000, GS_PRICE_CLEAN, 9000000, start);
-	CHECK(gs_price_find(&table, &s) == 0, "priced by one sample");
-	feed(s, 5000000, GS_PRICE_CLEAN, 9000000, start);
-	CHECK(gs_price_find(&table, &s) == 0, "priced by two that differ");
-	c = feed(s, 5010000, GS_PRICE_CLEAN, 9000000, start);
-	CHECK(gs_price_find(&table, &s) == 5000000, "price %lu", (unsigned long)gs_price_find(&table, &s));
-	CHECK(c.settled && c.first && c.price_ns == 5000000, "change");
-	// 100 at 9 ms, then 7 and 5 ms were settled by wall time; each was worth 5.
-	CHECK(c.refund_ns == 100 * 4000000LL + 2000000, "refund %ld", (long)c.refund_ns);
+	// Long launches: one holds until two agree. What a neighbour left is in the first.
+	c = feed(s, 7000000, GS_PRICE_CLEAN, 9000000, start);
+	CHECK(!c.settled && c.first && c.price_ns == 7000000, "change");
+	// 100 at 9 ms were charged.
+	CHECK(c.refund_ns == 100 * 2000000LL, "refund %ld", (long)c.refund_ns);
+	c = feed(s, 5000000, GS_PRICE_CLEAN, GS_PRICE_CHARGED, start);
+	CHECK(!c.settled && c.price_ns == 7000000, "priced by two that differ");
+	c = feed(s, 5010000, GS_PRICE_CLEAN, GS_PRICE_CHARGED, start);
+	CHECK(c.settled && !c.first && c.price_ns == 5000000, "price %lu", (unsigned long)c.price_ns);
+	// Short ones: four, none of which holds alone.
+	s = shape_of(8, 1);
+	for (int i = 0; i < 10; i++)
+		feed(s, 60000, GS_PRICE_WALL, 60000, start);
+	for (int i = 0; i < 3; i++) {
+		c = feed(s, 50000, GS_PRICE_CLEAN, 60000, start);
+		CHECK(!c.settled && c.price_ns == 0, "priced by %d samples", i + 1);
+	}
+	c = feed(s, 50000, GS_PRICE_CLEAN, 60000, start);
+	CHECK(c.settled && c.first && c.price_ns == 50000, "price %lu", (unsigned long)c.price_ns);
+	CHECK(c.refund_ns == 10 * 10000, "refund %ld", (long)c.refund_ns);
 }
 
 static void test_varying(void)
