@@ -53,25 +53,34 @@ func close5(t *testing.T, what string, got, want float64) {
 // although their kernels differ in length a hundred times, and each alone has no
 // more than its own share.
 func TestShares(t *testing.T) {
-	each(t, node.Options{KernelTimes: []string{"short=50us", "long=5ms"}}, func(t *testing.T, n *node.Node, e engine) {
-		start := func(t *testing.T, compute, kernel, mode string) (container, *node.Session) {
-			c, s := e.talk(t, append(share("4Gi"), "GPUSHARE_COMPUTE="+compute), "saturate", "--kernel", kernel, "--mode", mode)
+	times := []string{"short=50us", "medium=1ms", "long=5ms"}
+	each(t, node.Options{KernelTimes: times}, func(t *testing.T, n *node.Node, e engine) {
+		start := func(t *testing.T, compute string, args ...string) container {
+			c, s := e.talk(t, append(share("4Gi"), "GPUSHARE_COMPUTE="+compute), append([]string{"saturate", "--kernel"}, args...)...)
 			expect(t, s, "running")
-			return c, s
+			return c
 		}
-		for _, mode := range []string{"async", "sync", "graph"} {
-			t.Run(mode, func(t *testing.T) {
-				a, _ := start(t, "60%", "short", mode)
+		for _, c := range []struct {
+			name         string
+			first, other []string
+		}{
+			{"asynchronous", []string{"short", "--mode", "async"}, []string{"long", "--mode", "async"}},
+			// A program that waits for each kernel of 50 us cannot fill 60 % by itself.
+			{"waiting for each kernel", []string{"medium", "--mode", "sync"}, []string{"long", "--mode", "sync"}},
+			{"graphs", []string{"short", "--mode", "graph"}, []string{"long", "--mode", "graph", "--nodes", "1"}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				a := start(t, "60%", c.first...)
 				time.Sleep(settle)
-				close5(t, "short kernels alone", shares(t, n, a)[0], 60)
-				b, _ := start(t, "20%", "long", mode)
+				close5(t, "first alone", shares(t, n, a)[0], 60)
+				b := start(t, "20%", c.other...)
 				time.Sleep(settle)
 				both := shares(t, n, a, b)
-				close5(t, "short kernels beside long ones", both[0], 60)
-				close5(t, "long kernels beside short ones", both[1], 20)
+				close5(t, "first beside the other", both[0], 60)
+				close5(t, "other beside the first", both[1], 20)
 				a.remove()
 				time.Sleep(settle / 4)
-				close5(t, "long kernels alone", shares(t, n, b)[0], 20)
+				close5(t, "other alone", shares(t, n, b)[0], 20)
 				b.remove()
 			})
 		}

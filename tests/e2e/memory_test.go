@@ -104,7 +104,7 @@ func TestProcessesOfOneContainer(t *testing.T) {
 		if restarted != nil {
 			t.Fatal(restarted)
 		}
-		if r := n.CLI(within(t), "ps"); r.Err != nil || !strings.Contains(r.Stdout, c.id[:min(12, len(c.id))]) {
+		if r := n.CLI(within(t), "ps", "-q", "--no-trunc"); r.Err != nil || !strings.Contains(r.Stdout, c.id) {
 			t.Errorf("a restarted daemon does not know the container: %s %v", r.Stdout, r.Err)
 		}
 	})
@@ -171,6 +171,23 @@ func processes(t *testing.T, n *node.Node, c container) {
 	if got := high(t, n, c); got > 2*gib {
 		t.Errorf("%d bytes over the limit", got-2*gib)
 	}
+}
+
+// A program that starts when another has just ended has the whole share again.
+func TestOneAfterAnother(t *testing.T) {
+	each(t, node.Options{}, func(t *testing.T, n *node.Node, e engine) {
+		const script = "for i in 1 2 3 4 5; do alloc --fill || exit 1; done"
+		c, r := e.run(t, share("1Gi"), "sh", "-c", script)
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if got := strings.Count(r.Stdout, fmt.Sprintf("filled %d bytes", gib-300*mib)); got != 5 {
+			t.Errorf("%d of 5 programs got all of the share:\n%s", got, r.Stdout)
+		}
+		if got := high(t, n, c); got != gib {
+			t.Errorf("at most %d bytes in use, limit %d", got, gib)
+		}
+	})
 }
 
 // What a container held is free for others as soon as it is gone.

@@ -18,7 +18,7 @@ import (
 func TestNotOneByte(t *testing.T) {
 	each(t, node.Options{}, func(t *testing.T, n *node.Node, e engine) {
 		const notReady = "client: cuInit: CUDA_ERROR_SYSTEM_NOT_READY (802)\n"
-		silent := []string{"sh", "-c", "alloc --fill >/dev/null && nvml >/dev/null && saturate --launches 200 >/dev/null"}
+		silent := []string{"sh", "-c", "alloc --take 100MiB >/dev/null && nvml >/dev/null && saturate --launches 200 >/dev/null"}
 		want := func(t *testing.T, r node.Result, stdout, stderr string) {
 			t.Helper()
 			if r.Stdout != stdout || r.Stderr != stderr {

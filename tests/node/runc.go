@@ -58,6 +58,12 @@ func (n *Node) NewBundle(ctx context.Context, id string, s Spec) (*Bundle, error
 	process["env"] = append(env, s.Env...)
 	// Without CAP_SYS_RESOURCE a raised limit is refused.
 	delete(process, "rlimits")
+	// What Docker gives a container and `runc spec` does not: su needs them.
+	capabilities := process["capabilities"].(map[string]any)
+	for _, set := range []string{"bounding", "effective", "permitted"} {
+		have, _ := capabilities[set].([]any)
+		capabilities[set] = append(have, "CAP_SETUID", "CAP_SETGID")
+	}
 	spec["root"] = map[string]any{"path": "rootfs", "readonly": false}
 	if len(s.Annotations) > 0 {
 		spec["annotations"] = s.Annotations

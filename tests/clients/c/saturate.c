@@ -5,12 +5,12 @@
  * saturate: keeps the GPU as busy as it is allowed to.
  *
  *   saturate --kernel NAME [--mode async|sync|graph] [--seconds T] [--launches N]
- *            [--grid N] [--rounds N] [--via WAY] [--gpu N]
+ *            [--grid N] [--rounds N] [--nodes N] [--via WAY] [--gpu N]
  *
  * Launches one kernel, always with the same grid, until T seconds have passed, N
  * launches are done, or SIGTERM, SIGINT or SIGUSR1 arrives. "async" never waits
  * for a kernel itself, "sync" waits after each, "graph" launches a captured graph
- * of eight kernels. Says "running" after the first one has ended, and at the end
+ * of eight kernels, or of as many as --nodes says. Says "running" after the first one has ended, and at the end
  * how many kernels were launched.
  */
 #define _GNU_SOURCE
@@ -23,10 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GRAPH_KERNELS = 8 };
-
 static volatile sig_atomic_t stop;
-static unsigned int grid = 128, rounds = 1000;
+static unsigned int grid = 128, rounds = 1000, nodes = 8;
 static CUfunction function;
 static CUstream stream;
 
@@ -57,7 +55,7 @@ static CUgraphExec capture(void)
     CUgraphExec exec;
 
     cu_must(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
-    for (int i = 0; i < GRAPH_KERNELS; i++)
+    for (unsigned int i = 0; i < nodes; i++)
         launch();
     cu_must(cu.StreamEndCapture(stream, &graph), "cuStreamEndCapture");
     cu_must(cu.GraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
@@ -92,6 +90,8 @@ int main(int argc, char **argv)
             most = strtoull(value(argv, &i), NULL, 10);
         else if (!strcmp(argv[i], "--grid"))
             grid = (unsigned int)atoi(value(argv, &i));
+        else if (!strcmp(argv[i], "--nodes"))
+            nodes = (unsigned int)atoi(value(argv, &i));
         else if (!strcmp(argv[i], "--rounds"))
             rounds = (unsigned int)atoi(value(argv, &i));
         else if (!strcmp(argv[i], "--via"))
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     while (!stop && (!most || count < most) && (until <= 0 || seconds_now() < until)) {
         if (graph) {
             cu_must(cu.GraphLaunch(exec, stream), "cuGraphLaunch");
-            count += GRAPH_KERNELS;
+            count += nodes;
         } else {
             launch();
             count++;

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intercept
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpushare/gpushare/limiter/region"
+)
+
+const contextBytes = 16 * mib
+
+// node is a running simulated node; figures from it are its own account.
+type node struct {
+	t   *testing.T
+	dir string
+	bin string
+}
+
+type gpuStatus struct {
+	UUID string `json:"uuid"`
+	Used uint64 `json:"used_bytes"`
+	High uint64 `json:"high_bytes"`
+}
+
+// simulate starts a node with one GPU of 8 GiB whose contexts cost contextBytes.
+func simulate(t *testing.T) *node {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	n := &node{t: t, dir: t.TempDir(), bin: filepath.Join(root(t), "build/bin/simgpu")}
+	if _, err := os.Stat(n.bin); err != nil {
+		t.Fatalf("simulator: %v; run make simgpu", err)
+	}
+	cmd := exec.Command(n.bin, "up", "--dir", n.dir, "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib))
+	var msg strings.Builder
+	cmd.Stdout, cmd.Stderr = &msg, &msg
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
+	for range 200 {
+		if exec.Command(n.bin, "status", "--dir", n.dir, "-o", "json").Run() == nil {
+			return n
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("the simulator does not start:\n%s", msg.String())
+	return nil
+}
+
+// gpu is the simulator's account of its GPU.
+func (n *node) gpu() gpuStatus {
+	n.t.Helper()
+	out, err := exec.Command(n.bin, "status", "--dir", n.dir, "-o", "json").Output()
+	if err != nil {
+		n.t.Fatalf("simgpu status: %v", err)
+	}
+	var s struct {
+		GPUs []gpuStatus `json:"gpus"`
+	}
+	if err := json.Unmarshal(out, &s); err != nil || len(s.GPUs) != 1 {
+		n.t.Fatalf("simgpu status: %v, %s", err, out)
+	}
+	return s.GPUs[0]
+}
+
+// container makes a container with that limit on the node's GPU.
+func (n *node) container(limit uint64) *container {
+	n.t.Helper()
+	g := region.GPULimit{MemoryLimit: limit, ContextBytes: contextBytes, CeilingMilli: 1000, Alone: 1}
+	id, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(n.gpu().UUID, "GPU-"), "-", ""))
+	if err != nil || copy(g.UUID[:], id) != 16 {
+		n.t.Fatalf("uuid %q: %v", n.gpu().UUID, err)
+	}
+	c := newContainer(n.t, g)
+	c.driver = filepath.Join(n.dir, "lib/libcuda.so.1")
+	c.nvml = filepath.Join(n.dir, "lib/libnvidia-ml.so.1")
+	c.env = []string{"SIMGPU_SOCKET=" + filepath.Join(n.dir, "run/sock")}
+	return c
+}
+
+// ledger is the sum of the container's ledger.
+func (c *container) ledger() uint64 {
+	c.t.Helper()
+	l, err := region.OpenLedger(filepath.Join(c.dir, "ledger"), 1)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer l.Close()
+	u, err := l.Read()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return u.GPU[0].Bytes
+}
+
+// held is a program that runs until it is let go or killed.
+type held struct {
+	cmd   *exec.Cmd
+	in    io.Closer
+	lines []string // before "holding"
+}
+
+// start runs a program up to its line "holding", or just starts it.
+func (c *container) start(wait bool, program string, args ...string) *held {
+	c.t.Helper()
+	cmd := c.command(context.Background(), program, args...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	h := &held{cmd: cmd, in: in}
+	c.t.Cleanup(h.kill)
+	if !wait {
+		return h
+	}
+	scan := bufio.NewScanner(out)
+	for scan.Scan() {
+		if scan.Text() == "holding" {
+			return h
+		}
+		h.lines = append(h.lines, scan.Text())
+	}
+	c.t.Fatalf("%v ended before it held on: %q", args, h.lines)
+	return nil
+}
+
+func (h *held) kill() {
+	_ = h.cmd.Process.Kill()
+	_ = h.cmd.Wait()
+}
