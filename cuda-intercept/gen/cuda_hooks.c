@@ -101,6 +101,8 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuEventRecord",
 	"cuEventRecord_ptsz",
 	"cuEventQuery",
+	"cuStreamQuery",
+	"cuStreamQuery_ptsz",
 	"cuEventElapsedTime",
 	"cuThreadExchangeStreamCaptureMode",
 };

@@ -102,6 +102,8 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuEventRecord,
 	GS_CUDA_cuEventRecord_ptsz,
 	GS_CUDA_cuEventQuery,
+	GS_CUDA_cuStreamQuery,
+	GS_CUDA_cuStreamQuery_ptsz,
 	GS_CUDA_cuEventElapsedTime,
 	GS_CUDA_cuThreadExchangeStreamCaptureMode,
 	GS_CUDA_SYMBOLS,
@@ -202,6 +204,8 @@ struct gs_cuda_real {
 	__typeof__(cuEventRecord) *cuEventRecord;
 	__typeof__(cuEventRecord_ptsz) *cuEventRecord_ptsz;
 	__typeof__(cuEventQuery) *cuEventQuery;
+	__typeof__(cuStreamQuery) *cuStreamQuery;
+	__typeof__(cuStreamQuery_ptsz) *cuStreamQuery_ptsz;
 	__typeof__(cuEventElapsedTime) *cuEventElapsedTime;
 	__typeof__(cuThreadExchangeStreamCaptureMode) *cuThreadExchangeStreamCaptureMode;
 };

@@ -68,6 +68,8 @@ static void start_gate(void)
 			.stream_get_ctx = gs_cuda_real.cuStreamGetCtx,
 			.stream_is_capturing = gs_cuda_real.cuStreamIsCapturing,
 			.stream_is_capturing_ptsz = gs_cuda_real.cuStreamIsCapturing_ptsz,
+			.stream_query = gs_cuda_real.cuStreamQuery,
+			.stream_query_ptsz = gs_cuda_real.cuStreamQuery_ptsz,
 			.exchange_capture_mode = gs_cuda_real.cuThreadExchangeStreamCaptureMode,
 		},
 	};
