@@ -37,6 +37,8 @@ type client struct {
 	tail     uint64 // entries taken from the ring
 	lastTime int64
 	broken   bool // the ring makes no sense: nothing is taken any more
+	active   bool // the engine thread looks at the ring by itself
+	busyAt   int64
 
 	contexts map[uint32]*clientContext
 	nextCtx  uint32
@@ -118,7 +120,6 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32) (*client, error) {
 		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, use: make([]usage, len(h.gpus)),
 	}
 	c.shm.Magic, c.shm.Version = wire.Magic, wire.Version
-	c.publishAwake(h.awake)
 	h.clients[c.id] = c
 	c.group.clients++
 	return c, nil
@@ -139,6 +140,7 @@ func (h *Host) removeClient(c *client) {
 		h.machine.Forget(c.event(slot))
 	}
 	delete(h.clients, c.id)
+	h.active = slices.DeleteFunc(h.active, func(o *client) bool { return o == c })
 	c.group.clients--
 	_ = unix.Munmap(c.mem)
 	_ = unix.Close(c.fd)

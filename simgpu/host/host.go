@@ -77,15 +77,15 @@ type Host struct {
 	log   *slog.Logger
 	clock clock
 
-	kickFD   int
-	kickMem  []byte
-	kickWord *uint32 // clients and requests move it to wake the engine thread
-	awake    bool    // the engine thread looks at the rings by itself
+	kickFD  int
+	kickMem []byte
+	kicks   *wire.Kicks // clients and requests move it to wake the engine thread
 
 	mu      sync.Mutex
 	machine *sim.Machine
 	gpus    []*gpu
 	clients map[uint32]*client
+	active  []*client // whose rings are looked at
 	nextID  uint32
 	groups  map[string]*group
 	names   *nameTable
@@ -108,7 +108,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096); err != nil {
 		return nil, err
 	}
-	h.kickWord = (*uint32)(unsafe.Pointer(&h.kickMem[0]))
+	h.kicks = (*wire.Kicks)(unsafe.Pointer(&h.kickMem[0])) //nolint:gosec // layout pinned by wire.TestHeader
 	h.machine = sim.New(sim.Config{
 		GPUs: cfg.GPUs, Slice: cfg.Slice.Nanoseconds(), SwitchCost: cfg.SwitchCost.Nanoseconds(),
 	}, h.clock.now(), (*sink)(h))
@@ -171,6 +171,6 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 
 // kick makes the engine thread look again.
 func (h *Host) kick() {
-	atomic.AddUint32(h.kickWord, 1)
-	wakeFutex(h.kickWord)
+	atomic.AddUint32(&h.kicks.Word, 1)
+	wakeFutex(&h.kicks.Word)
 }

@@ -164,11 +164,11 @@ func (h *Host) query(req *wire.Request) (rep wire.Reply, out []byte) {
 			out = e.AppendUint64(out, used[pid])
 		}
 	case wire.OpUtilization:
-		h.catchUp(true)
+		h.catchUp()
 		rep.A = uint64(percent(g.windows.latest(h.machine.Now()).busy))
 		rep.B = rep.A / 2 // memory traffic is not modelled: a plausible figure
 	case wire.OpSamples:
-		h.catchUp(true)
+		h.catchUp()
 		out = h.samples(g, req.A, room)
 	default:
 		return wire.Reply{Status: invalidArgument}, nil

@@ -73,7 +73,7 @@ func exportAll(us []usage) []Use {
 func (h *Host) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.catchUp(true)
+	h.catchUp()
 	st := Status{
 		Simulated: true, TimeNS: h.machine.Now(), GPUs: []GPUStatus{},
 		Processes: []ProcessStatus{}, Cgroups: []CgroupStatus{},
@@ -117,7 +117,7 @@ func (h *Host) Status() Status {
 func (h *Host) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.catchUp(true)
+	h.catchUp()
 	reset := func(u *usage) { u.high, u.ran = u.used, 0 }
 	for _, g := range h.gpus {
 		reset(&g.use)

@@ -189,7 +189,7 @@ int sg_connect(uint32_t kind)
             goto fail;
         }
         sg_conn.shm = shm;
-        sg_conn.kick = kick;
+        sg_conn.kicks = kick;
     }
     sg_conn.fd = fd;
     sg_conn.lost = false;

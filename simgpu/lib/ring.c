@@ -21,10 +21,15 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
     return syscall(SYS_futex, word, op, value, t, NULL, 0);
 }
 
+/* Wakes the host's engine thread, which may not be looking at our ring. */
 static void kick(void)
 {
-    __atomic_add_fetch(sg_conn.kick, 1, __ATOMIC_SEQ_CST);
-    futex(sg_conn.kick, FUTEX_WAKE, INT32_MAX, NULL);
+    struct sg_kicks *k = sg_conn.kicks;
+
+    if (!__atomic_load_n(&sg_conn.shm->awake, __ATOMIC_SEQ_CST))
+        __atomic_add_fetch(&k->scan, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&k->word, 1, __ATOMIC_SEQ_CST);
+    futex(&k->word, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
 uint64_t sg_now(void)

@@ -33,7 +33,7 @@
 struct sg_conn {
     int fd;
     struct sg_shared *shm;
-    uint32_t *kick;
+    struct sg_kicks *kicks;
     struct sg_hello hello;
     pthread_mutex_t rpc_lock;
     pthread_mutex_t ring_lock;

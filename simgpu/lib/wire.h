@@ -139,6 +139,13 @@ struct sg_event_slot {
     uint64_t time_ns;    /* host: when, simulated */
 };
 
+/* One page for all clients: the engine thread sleeps on word. A client that the
+ * thread does not look at by itself moves scan first. */
+struct sg_kicks {
+    uint32_t word;
+    uint32_t scan;
+};
+
 /* Words of different writers lie on lines of their own. */
 struct sg_shared {
     uint32_t magic;
@@ -149,7 +156,7 @@ struct sg_shared {
     uint64_t tail; /* host: entries taken */
     uint32_t tail_futex;
     uint8_t pad2[52];
-    uint32_t awake;      /* host: it will look at the ring by itself */
+    uint32_t awake;      /* host: it will look at this ring by itself */
     uint32_t done_futex; /* host: moves when a wanted position is reached */
     uint8_t pad3[56];
     uint32_t space_waiters; /* client: threads that wait for room in the ring */

@@ -128,6 +128,9 @@ type StreamSlot struct{ Done, Wanted uint64 }
 // EventSlot is struct sg_event_slot.
 type EventSlot struct{ Generation, TimeNS uint64 }
 
+// Kicks is struct sg_kicks.
+type Kicks struct{ Word, Scan uint32 }
+
 // Shared is struct sg_shared. Fields that the client writes are read with
 // atomic loads and never trusted.
 type Shared struct {

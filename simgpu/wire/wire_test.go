@@ -25,6 +25,8 @@ func TestHeader(t *testing.T) {
 		"sizeof(struct sg_process)":                           uint64(unsafe.Sizeof(Process{})),
 		"sizeof(struct sg_sample)":                            uint64(unsafe.Sizeof(Sample{})),
 		"sizeof(struct sg_entry)":                             uint64(unsafe.Sizeof(Entry{})),
+		"sizeof(struct sg_kicks)":                             uint64(unsafe.Sizeof(Kicks{})),
+		"__builtin_offsetof(struct sg_kicks, scan)":           uint64(unsafe.Offsetof(Kicks{}.Scan)),
 		"sizeof(struct sg_shared)":                            uint64(unsafe.Sizeof(s)),
 		"__builtin_offsetof(struct sg_request, len)":          uint64(unsafe.Offsetof(Request{}.Len)),
 		"__builtin_offsetof(struct sg_reply, c)":              uint64(unsafe.Offsetof(Reply{}.C)),
