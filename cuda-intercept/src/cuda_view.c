@@ -19,7 +19,7 @@ static CUresult view(uint64_t *free_bytes, uint64_t *total_bytes)
 	if (r != CUDA_SUCCESS)
 		return r;
 	limit = gs_memory_limit(place.gpu);
-	used = gs_ledger_sum(place.gpu);
+	used = gs_ledger_living(place.gpu);
 	left = used < limit ? limit - used : 0;
 	*free_bytes = left < *free_bytes ? left : *free_bytes;
 	*total_bytes = limit;

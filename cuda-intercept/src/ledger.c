@@ -16,6 +16,12 @@
 
 #define WAIT_STEP_NS 10000000
 
+// How often a process waits for the next sweep before it refuses: a process that
+// has just died may be what is in the way, and one refusal ends many a program.
+#define PATIENCE_NS 1000000000
+
+static _Atomic(uint64_t) last_patience;
+
 uint64_t gs_granule(uint64_t bytes)
 {
 	uint64_t up;
@@ -120,26 +126,65 @@ static bool try_charge(unsigned gpu, uint64_t bytes, uint64_t limit)
 	return false;
 }
 
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec t = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+
+	nanosleep(&t, NULL);
+}
+
+static bool others_hold(unsigned gpu)
+{
+	return gs_ledger_sum(gpu) > atomic_load(own_word(gpu));
+}
+
+// look_for_the_dead sweeps, and waits for its turn to if it has not done so for
+// long.
+static void look_for_the_dead(unsigned gpu)
+{
+	uint64_t due = others_hold(gpu) ? gs_slots_sweep() : 0;
+	uint64_t last = atomic_load(&last_patience);
+	struct timespec t;
+	uint64_t now;
+
+	if (!due)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+	if ((last && now - last < PATIENCE_NS) || !atomic_compare_exchange_strong(&last_patience, &last, now))
+		return;
+	sleep_ns(due + WAIT_STEP_NS / 10);
+	gs_slots_sweep();
+}
+
 // charge_slowly is for a full GPU: look for the dead, and wait for those whose
 // memory the driver is still taking back.
 static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t bytes, uint64_t limit)
 {
-	gs_slots_sweep();
+	look_for_the_dead(gpu);
 	sched_yield();
-	if (try_charge(gpu, bytes, limit))
-		return true;
 	for (uint64_t waited = 0; waited < GS_REAP_GRACE + 5 * WAIT_STEP_NS; waited += WAIT_STEP_NS) {
-		struct timespec step = {.tv_nsec = WAIT_STEP_NS};
 		uint64_t living;
+		// Before the attempt: what a neighbour gives back after it is free then.
+		bool dying = gs_slots_dying(gpu, &living);
 
-		if (!gs_slots_dying(gpu, &living) || !fits(living, bytes, limit))
-			return false;
-		nanosleep(&step, NULL);
-		gs_slots_reap();
 		if (try_charge(gpu, bytes, limit))
 			return true;
+		if (!dying || !fits(living, bytes, limit))
+			return false;
+		sleep_ns(WAIT_STEP_NS);
+		gs_slots_reap();
 	}
-	return false;
+	return try_charge(gpu, bytes, limit);
+}
+
+uint64_t gs_ledger_living(unsigned gpu)
+{
+	uint64_t living;
+
+	gs_slots_sweep();
+	gs_slots_dying(gpu, &living);
+	return living;
 }
 
 int gs_ledger_charge(unsigned gpu, uint64_t bytes)

@@ -32,6 +32,10 @@ void gs_ledger_refund(unsigned gpu, uint64_t bytes);
 // gs_ledger_sum returns the bytes that the container's processes hold.
 uint64_t gs_ledger_sum(unsigned gpu);
 
+// gs_ledger_living returns the bytes that living processes hold, for a view: what
+// the dead still hold comes back to whoever asks for it.
+uint64_t gs_ledger_living(unsigned gpu);
+
 // gs_ledger_count_context adds n, 1 or -1, to the number of this process's contexts.
 void gs_ledger_count_context(int n);
 

@@ -4,6 +4,9 @@
 // NVML's view of the container's slice: its limit is the card's memory, its
 // processes are the ones on it.
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "attach.h"
 #include "ledger.h"
 #include "nvml_bodies.h"
@@ -12,6 +15,10 @@
 #include "slots.h"
 
 #define NO_INSTANCE 0xffffffffU
+
+// Most slots of one list whose holder is looked for: the cost grows with the
+// square of the processes.
+#define LOCK_TESTS 256
 
 static int hex(char c)
 {
@@ -81,9 +88,8 @@ static nvmlReturn_t view(nvmlDevice_t dev, struct memory *m)
 
 	if (r != NVML_SUCCESS)
 		return r;
-	gs_slots_sweep();
 	m->total = gs_memory_limit(gpu);
-	m->used = gs_ledger_sum(gpu);
+	m->used = gs_ledger_living(gpu);
 	m->used = m->used < m->total ? m->used : m->total;
 	left = m->total - m->used;
 	m->free = left < m->free ? left : m->free;
@@ -134,9 +140,10 @@ nvmlReturn_t gs_nv_memory_info_v2(GS_FN(nvmlDeviceGetMemoryInfo_v2) real, nvmlDe
 // the caller's array, and both are NULL when it only asks for the number.
 static nvmlReturn_t list(nvmlDevice_t dev, unsigned int *count, nvmlProcessInfo_v1_t *v1, nvmlProcessInfo_t *v2)
 {
-	unsigned int room, found = 0;
+	unsigned int room, found = 0, tests = LOCK_TESTS;
 	unsigned gpu;
 	nvmlReturn_t r;
+	int fd, saved = errno;
 
 	if (!count)
 		return NVML_ERROR_INVALID_ARGUMENT;
@@ -144,12 +151,15 @@ static nvmlReturn_t list(nvmlDevice_t dev, unsigned int *count, nvmlProcessInfo_
 	if (r != NVML_SUCCESS)
 		return r;
 	gs_slots_sweep();
+	fd = gs_attach_open_ledger();
 	room = v1 || v2 ? *count : 0;
 	for (uint32_t slot = 0; slot < gs_slots_high(); slot++) {
 		const struct gs_slot *s = gs_slot_at(slot);
 		uint64_t bytes = atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed);
 
 		if (!bytes || s->state != GS_SLOT_USED || s->died_ns)
+			continue;
+		if (fd >= 0 && tests && tests-- && !gs_slot_held(fd, slot))
 			continue;
 		if (found < room && v1)
 			v1[found] = (nvmlProcessInfo_v1_t){.pid = s->pid, .usedGpuMemory = bytes};
@@ -162,6 +172,9 @@ static nvmlReturn_t list(nvmlDevice_t dev, unsigned int *count, nvmlProcessInfo_
 			};
 		found++;
 	}
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
 	*count = found;
 	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #ifndef F_OFD_SETLK
+#define F_OFD_GETLK 36
 #define F_OFD_SETLK 37
 #endif
 
@@ -35,6 +36,18 @@ static bool set_lock(int fd, uint32_t slot, short type)
 	};
 
 	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool gs_slot_held(int ledger_fd, uint32_t slot)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)(GS_LOCK_BASE + slot),
+		.l_len = 1,
+	};
+
+	return fcntl(ledger_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
 static bool holds_bytes(uint32_t slot)
@@ -175,7 +188,7 @@ int gs_slots_take(void)
 
 // ---- finding dead slots -----------------------------------------------------
 
-void gs_slots_sweep(void)
+uint64_t gs_slots_sweep(void)
 {
 	struct gs_ledger_header *h = gs_self.ledger;
 	uint64_t last = __atomic_load_n(&h->swept_ns, __ATOMIC_RELAXED);
@@ -183,14 +196,16 @@ void gs_slots_sweep(void)
 	uint32_t high = gs_slots_high(), slot, left = GS_SWEEP_MAX;
 	int fd, saved = errno;
 
-	if (!high || (last <= now && now - last < GS_SWEEP_INTERVAL))
-		return;
+	if (last <= now && now - last < GS_SWEEP_INTERVAL)
+		return last + GS_SWEEP_INTERVAL - now;
 	if (!__atomic_compare_exchange_n(&h->swept_ns, &last, now, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		return;
+		return GS_SWEEP_INTERVAL;
 	fd = gs_attach_open_ledger();
-	if (fd < 0) {
+	if (fd < 0 || !high) {
+		if (fd >= 0)
+			close(fd);
 		errno = saved;
-		return;
+		return 0;
 	}
 	slot = __atomic_load_n(&h->sweep_next, __ATOMIC_RELAXED) % high;
 	for (uint32_t i = 0; i < high && left; i++, slot = (slot + 1) % high) {
@@ -202,6 +217,7 @@ void gs_slots_sweep(void)
 	__atomic_store_n(&h->sweep_next, slot, __ATOMIC_RELAXED);
 	close(fd);
 	errno = saved;
+	return 0;
 }
 
 void gs_slots_reap(void)

@@ -41,9 +41,13 @@ static inline uint32_t gs_slots_high(void)
 int gs_slots_take(void);
 
 // gs_slots_sweep looks for dead slots that hold bytes, at most GS_SWEEP_MAX of
-// them and once per GS_SWEEP_INTERVAL in the container; otherwise it does
-// nothing. A dead slot is marked at first and given back after GS_REAP_GRACE.
-void gs_slots_sweep(void);
+// them and once per GS_SWEEP_INTERVAL in the container. A dead slot is marked at
+// first and given back after GS_REAP_GRACE. It returns 0, or the time in
+// nanoseconds until a sweep is due if it did nothing.
+uint64_t gs_slots_sweep(void);
+
+// gs_slot_held tells whether a process holds the slot's lock; true if in doubt.
+bool gs_slot_held(int ledger_fd, uint32_t slot);
 
 // gs_slots_reap gives marked slots back whose grace is over.
 void gs_slots_reap(void);

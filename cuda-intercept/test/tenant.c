@@ -8,6 +8,7 @@
 //	try-init        cuInit; prints its code
 //	alloc=N         cuMemAlloc of N bytes; prints the code
 //	fill=N          allocates N bytes at a time until refused; prints the sum
+//	take=K,N        allocates N bytes in way K, see take below; prints the code
 //	free            frees everything that is allocated
 //	churn=N         allocates and frees up to N bytes at random, for ever
 //	race=P,N        P children fill in steps of N at once and end together
@@ -44,7 +45,7 @@ static CUresult allocate(size_t bytes)
 	return r;
 }
 
-static void init(void)
+static int start(void)
 {
 	CUcontext c;
 	int r = (int)CU(cuInit)(0);
@@ -53,9 +54,49 @@ static void init(void)
 		r = (int)CU(cuDevicePrimaryCtxRetain)(&c, 0);
 	if (r == 0)
 		r = (int)CU(cuCtxSetCurrent)(c);
+	return r;
+}
+
+static void init(void)
+{
+	int r = start();
+
 	if (r) {
 		printf("init %d\n", r);
 		exit(1);
+	}
+}
+
+// take allocates in one of the ways there are; what it gets stays until the end.
+static CUresult take(int way, size_t bytes)
+{
+	CUDA_ARRAY_DESCRIPTOR array = {bytes / 4 / 64, 64, CU_AD_FORMAT_FLOAT, 1};
+	CUmemAllocationProp prop = {.type = 1, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemPoolProps pool_props = {.allocType = 1, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemGenericAllocationHandle handle;
+	CUmemoryPool pool;
+	CUdeviceptr p;
+	CUcontext c;
+	CUarray a;
+	size_t pitch;
+
+	switch (way) {
+	case 0:
+		return CU(cuMemAllocManaged)(&p, bytes, 1);
+	case 1:
+		return CU(cuMemAllocPitch_v2)(&p, &pitch, 1000, bytes / 1000, 4);
+	case 2:
+		return CU(cuMemAllocAsync)(&p, bytes, NULL);
+	case 3:
+		return CU(cuMemAllocAsync_ptsz)(&p, bytes, NULL);
+	case 4:
+		return CU(cuMemPoolCreate)(&pool, &pool_props) ?: CU(cuMemAllocFromPoolAsync)(&p, bytes, pool, NULL);
+	case 5:
+		return CU(cuCtxCreate_v2)(&c, 0, 0);
+	case 6:
+		return CU(cuMemCreate)(&handle, bytes, &prop, 0);
+	default:
+		return CU(cuArrayCreate_v2)(&a, &array);
 	}
 }
 
@@ -117,11 +158,11 @@ static int within(int ms, size_t bytes)
 // race prints what all children got together.
 static void race(int children, size_t step)
 {
-	int go[2], got[2], done[2];
+	int ready[2], go[2], got[2], done[2];
 	unsigned long long one, sum = 0;
-	char c;
+	char c = 0;
 
-	if (pipe(go) || pipe(got) || pipe(done))
+	if (pipe(ready) || pipe(go) || pipe(got) || pipe(done))
 		exit(2);
 	for (int i = 0; i < children; i++) {
 		if (fork())
@@ -129,14 +170,21 @@ static void race(int children, size_t step)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(go[1]);
 		close(done[1]);
-		init();
-		if (read(go[0], &c, 1) < 0)
+		i = start();
+		if (i)
+			printf("init %d\n", i);
+		if (write(ready[1], &c, 1) < 0 || read(go[0], &c, 1) < 0)
 			exit(2);
-		one = fill(step);
+		one = i ? 0 : fill(step);
 		if (write(got[1], &one, sizeof(one)) < 0 || read(done[0], &c, 1) < 0)
 			exit(2);
 		_exit(0);
 	}
+	close(ready[1]);
+	close(got[1]);
+	for (int i = 0; i < children; i++)
+		if (read(ready[0], &c, 1) != 1)
+			exit(2);
 	close(go[1]);
 	for (int i = 0; i < children; i++) {
 		if (read(got[0], &one, sizeof(one)) != sizeof(one))
@@ -254,6 +302,8 @@ int main(int argc, char **argv)
 			printf("alloc %d\n", (int)allocate(a));
 		else if OP("fill")
 			printf("fill %llu\n", fill(a));
+		else if OP("take")
+			printf("take %d\n", (int)take((int)a, b));
 		else if OP("free")
 			free_all();
 		else if OP("churn")

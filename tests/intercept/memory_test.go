@@ -186,6 +186,7 @@ func TestViews(t *testing.T) {
 	if got := strings.Count(lines[2], ":"); got != 2 {
 		t.Errorf("%d processes in %q", got, lines[2])
 	}
+	time.Sleep(150 * time.Millisecond) // the dead are looked for every 100 ms
 	// NVML alone, in a process that never starts CUDA, tells the same.
 	out, err = c.run(tenant, "nvml")
 	if want := fmt.Sprintf("nvml %d %d %d %s:%d\n", limit, limit-100*mib-contextBytes, 100*mib+contextBytes,
