@@ -11,7 +11,8 @@ struct thread {
 };
 static __thread struct thread self;
 
-static CUcontext all; /* explicit contexts */
+static CUcontext all;  /* explicit contexts */
+static CUcontext dead; /* whose handles threads may still hold */
 
 unsigned long long sg_serial(void)
 {
@@ -201,9 +202,11 @@ SG_API CUresult cuCtxDestroy_v2(CUcontext c)
     }
     end(c);
     forget(c);
-    sg_unlock();
     /* The structure stays: other threads may still have it current, and must
      * be told so. */
+    c->next = dead;
+    dead = c;
+    sg_unlock();
     if (self.top == c)
         pop();
     return CUDA_SUCCESS;

@@ -142,6 +142,9 @@ func TestForkKeepsMemoryExecDoesNot(t *testing.T) {
 }
 
 func TestTwoProcessesShareTime(t *testing.T) {
+	if os.Getenv("SIMGPU_ASAN") != "" {
+		t.Skip("sanitizers make launches too slow to keep a GPU busy")
+	}
 	n := up(t, "--kernel-time", "a=50us", "--kernel-time", "b=5ms")
 	a := n.start("load", "a", "30")
 	if err := n.admin.Reset(context.Background()); err != nil {

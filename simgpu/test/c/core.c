@@ -89,6 +89,8 @@ int main(void)
         OK(cuMemFree_v2(p));
     }
     printf("alloc and free: %.1f us\n", (now_s() - t0) / 500 * 1e6);
+    OK(cuEventDestroy_v2(a));
+    OK(cuEventDestroy_v2(b));
     OK(cuCtxDestroy_v2(ctx));
     WANT(cuMemAlloc_v2(&p, 1), CUDA_ERROR_INVALID_CONTEXT);
     return 0;

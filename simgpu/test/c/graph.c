@@ -168,6 +168,9 @@ static void capture(CUfunction f, CUevent a, CUevent b)
     WANT(cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     OK(cuStreamDestroy_v2(s));
     OK(cuStreamDestroy_v2(t));
+    OK(cuEventDestroy_v2(fork));
+    OK(cuEventDestroy_v2(join));
+    OK(cuMemFree_v2(p));
 }
 
 static void built(CUfunction f, CUfunction g10, CUevent a, CUevent b)
@@ -175,7 +178,7 @@ static void built(CUfunction f, CUfunction g10, CUevent a, CUevent b)
     CUDA_KERNEL_NODE_PARAMS k = {.func = f, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
     CUDA_HOST_NODE_PARAMS h = {note, (void *)7};
     CUgraphNode n1, n2, n3, cycle[2];
-    CUgraphExec exec;
+    CUgraphExec exec, none;
     CUgraph g, child;
     CUstream s;
 
@@ -202,7 +205,8 @@ static void built(CUfunction f, CUfunction g10, CUevent a, CUevent b)
     between(a, b, 12, 20); /* 1 + 1 + 10 */
     cycle[0] = n1;
     OK(cuGraphAddDependencies(g, cycle, &n2, 1));
-    WANT(cuGraphInstantiateWithFlags(&exec, g, 0), CUDA_ERROR_INVALID_VALUE);
+    WANT(cuGraphInstantiateWithFlags(&none, g, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGraphExecDestroy(exec));
     OK(cuGraphDestroy(g));
     OK(cuGraphDestroy(child));
     OK(cuStreamDestroy_v2(s));
@@ -224,6 +228,8 @@ int main(void)
     capture(f, a, b);
     built(f, g10, a, b);
     OK(cuCtxSynchronize());
+    OK(cuEventDestroy_v2(a));
+    OK(cuEventDestroy_v2(b));
     OK(cuCtxDestroy_v2(ctx));
     return 0;
 }

@@ -36,12 +36,14 @@ int main(int argc, char **argv)
     fflush(stdout);
     end = now_s() + atof(argv[2]);
     for (int k = 0; now_s() < end; k ^= 1) {
-        for (int i = 0; i < 32; i++, n++)
+        for (int i = 0; i < 128; i++, n++)
             OK(launch(f, NULL));
         OK(cuEventRecord(e[k], NULL));
         OK(cuEventSynchronize(e[k ^ 1])); /* the batch before: one is always queued */
     }
     OK(cuCtxSynchronize());
+    OK(cuEventDestroy_v2(e[0]));
+    OK(cuEventDestroy_v2(e[1]));
     printf("%ld\n", n);
     return 0;
 }
