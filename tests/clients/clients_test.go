@@ -46,6 +46,9 @@ func TestPythonClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
+		if t.Failed() {
+			t.Logf("gpushared's log ends:\n%s", n.LogTail("gpushared", 20))
+		}
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}

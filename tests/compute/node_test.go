@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -215,6 +216,25 @@ func (c *container) usage() region.GPUAccount {
 		c.node.t.Fatal(err)
 	}
 	return u.GPU[0].GPUAccount
+}
+
+// agrees checks over a second that the container's own account of GPU time is the
+// simulator's.
+func (c *container) agrees(ps ...*process) {
+	t := c.node.t
+	t.Helper()
+	before, charged := c.node.status(), c.usage().ChargedNs
+	time.Sleep(time.Second)
+	after := c.node.status()
+	ours := float64(c.usage().ChargedNs-charged) / 1e6
+	var theirs float64
+	for _, p := range ps {
+		theirs += float64(after.ran(p)-before.ran(p)) / 1e6
+	}
+	t.Logf("container %s: charged %.0f ms, ran %.0f ms (SIMULATED)", c.name, ours, theirs)
+	if math.Abs(ours-theirs) > 30+0.03*theirs {
+		t.Errorf("container %s: charged %.0f ms, ran %.0f ms", c.name, ours, theirs)
+	}
 }
 
 type process struct {

@@ -26,14 +26,14 @@ twice[8, 128](on_device)
 cuda.synchronize()
 assert on_device.copy_to_host().shape == data.shape  # kernels compute nothing on a simulated GPU
 held = []
-step = 256 << 20
+step = 64 << 20
 try:
     while True:
         held.append(cuda.device_array(step, dtype=np.uint8))
 except CudaAPIError as e:
     assert "CUDA_ERROR_OUT_OF_MEMORY" in str(e), e
     print("numba's own error:", e)
-assert limit - 2 * step < len(held) * step <= limit, len(held)
+assert limit - (512 << 20) <= len(held) * step <= limit, len(held)
 held.pop()
 held.append(cuda.device_array(step, dtype=np.uint8))
 print("passed with", len(held) * step, "bytes held")
