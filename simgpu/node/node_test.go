@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+)
+
+func layout(t *testing.T) Layout {
+	t.Helper()
+	built := t.TempDir()
+	for _, name := range libraries {
+		if err := os.WriteFile(filepath.Join(built, name+".1"), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := Layout{Dir: t.TempDir(), Version: "1.2.3", UUIDs: []string{"GPU-a", "GPU-b"}}
+	self := filepath.Join(built, "self")
+	if err := os.WriteFile(self, []byte("binary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Write(built, self); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Write(built, self); err != nil {
+		t.Fatalf("writing it again: %v", err)
+	}
+	return l
+}
+
+func read(t *testing.T, path string) specs.Spec {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s specs.Spec
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return s
+}
+
+func TestSpecs(t *testing.T) {
+	l := layout(t)
+	plain := read(t, filepath.Join(l.Dir, "cdi", "nvidia.json"))
+	hooked := read(t, filepath.Join(l.Dir, "cdi-hooks", "nvidia.json"))
+	for _, s := range []specs.Spec{plain, hooked} {
+		if s.Kind != "nvidia.com/gpu" || s.Version == "" {
+			t.Errorf("kind %q, version %q", s.Kind, s.Version)
+		}
+		var names []string
+		for _, d := range s.Devices {
+			names = append(names, d.Name)
+			want := 1
+			if d.Name == "all" {
+				want = 2
+			}
+			if len(d.ContainerEdits.DeviceNodes) != want {
+				t.Errorf("device %s has %d nodes", d.Name, len(d.ContainerEdits.DeviceNodes))
+			}
+		}
+		if got := strings.Join(names, " "); got != "0 GPU-a 1 GPU-b all" {
+			t.Errorf("devices %s", got)
+		}
+		for _, m := range s.ContainerEdits.Mounts {
+			if _, err := os.Stat(m.HostPath); err != nil {
+				t.Errorf("mount of what is not there: %v", err)
+			}
+			if o := strings.Join(m.Options, ","); !strings.HasPrefix(o, "ro,nosuid,nodev") {
+				t.Errorf("mount options %s", o)
+			}
+		}
+	}
+	mounts := func(s specs.Spec) string {
+		var out []string
+		for _, m := range s.ContainerEdits.Mounts {
+			out = append(out, filepath.Base(m.ContainerPath))
+		}
+		return strings.Join(out, " ")
+	}
+	if got := mounts(plain); got != "simgpu libcuda.so.1.2.3 libcuda.so.1 libnvidia-ml.so.1.2.3 libnvidia-ml.so.1" {
+		t.Errorf("plain mounts %s", got)
+	}
+	if got := mounts(hooked); got != "simgpu libcuda.so.1.2.3 libnvidia-ml.so.1.2.3" {
+		t.Errorf("mounts beside hooks %s", got)
+	}
+	if len(plain.ContainerEdits.Hooks) != 0 || len(hooked.ContainerEdits.Hooks) != 2 {
+		t.Errorf("%d and %d hooks", len(plain.ContainerEdits.Hooks), len(hooked.ContainerEdits.Hooks))
+	}
+	for _, h := range hooked.ContainerEdits.Hooks {
+		if st, err := os.Stat(h.Path); err != nil || st.Mode()&0o111 == 0 || h.HookName != "createContainer" {
+			t.Errorf("hook %+v: %v", h, err)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	l := layout(t)
+	for link, want := range map[string]string{
+		"lib/libcuda.so.1": "libcuda.so", "lib/libcuda.so": "libcuda.so",
+		"lib/libnvidia-ml.so.1": "libnvidia-ml.so", "lib/libnvidia-ml.so.1.2.3": "libnvidia-ml.so",
+	} {
+		if b, err := os.ReadFile(filepath.Join(l.Dir, link)); err != nil || string(b) != want {
+			t.Errorf("%s holds %q: %v", link, b, err)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(l.Lib(), "simgpu.sock")); err != nil || filepath.Join(l.Lib(), to) != l.Socket() {
+		t.Errorf("socket link %q: %v", to, err)
+	}
+	b, err := os.ReadFile(filepath.Join(l.Dir, "gpushare.toml"))
+	if err != nil || !strings.Contains(string(b), `extra_driver_mounts = ["`+l.Run()+`:/run/simgpu"]`) {
+		t.Errorf("configuration: %v\n%s", err, b)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("device nodes need root")
+	}
+	for name := range l.deviceNodes() {
+		if st, err := os.Stat(filepath.Join(l.Dev(), name)); err != nil || st.Mode()&os.ModeCharDevice == 0 || st.Mode().Perm() != 0o666 {
+			t.Errorf("device %s: %v %v", name, st, err)
+		}
+	}
+}
