@@ -86,7 +86,8 @@ filled=$(sed -n 's/^filled \([0-9]*\) .*/\1/p' "$work/fill")
 check "the program got CUDA's out-of-memory error" "$(grep -q 'next: CUDA_ERROR_OUT_OF_MEMORY (2)' "$work/fill"; echo $?)"
 check "allocations and context are at most the limit" "$(is "$((${filled:-0} + context))" -le "$limit")"
 check "less than 2 MiB of the limit is left over" "$(is "$((${filled:-0} + context + 2097152))" -ge "$limit")"
-driver=$(bare "$build/tests/nvml" | sed -n "s/^process $holder bytes //p" | head -n 1)
+pid=$(sed -n 's/^holding pid //p' "$work/fill")
+driver=$(bare "$build/tests/nvml" | sed -n "s/^process ${pid:-0} bytes //p" | head -n 1)
 if [ -n "$driver" ]; then
 	row limit driver_bytes "$driver" bytes
 	row limit limit_bytes "$limit" bytes
