@@ -71,7 +71,8 @@ int main(void)
 	CHECK(environ == env && environ[0] == first, "the environment has moved");
 	CHECK(!strcmp(setlocale(LC_ALL, NULL), "C"), "the locale has changed");
 	for (int i = 1; i < 65; i++) {
-		sigaction(i, NULL, &now);
+		if (sigaction(i, NULL, &now) < 0)
+			continue; // the C library's own
 		CHECK(now.sa_handler == before[i].sa_handler, "signal %d has another handler", i);
 	}
 	sigprocmask(SIG_BLOCK, NULL, &mask);
