@@ -59,15 +59,15 @@ go-binaries: need-go need-cc
 
 .PHONY: intercept
 intercept: need-go need-cc need-python
-	$(Q)$(MAKE) -C cuda-intercept
+	$(Q)$(MAKE) $(if $(V),,-s) -C cuda-intercept
 
 .PHONY: simgpu
 simgpu: need-go need-cc
-	$(Q)$(MAKE) -C simgpu
+	$(Q)$(MAKE) $(if $(V),,-s) -C simgpu
 
 .PHONY: clients
 clients: need-cc need-go
-	$(Q)$(MAKE) -C tests/clients/c
+	$(Q)$(MAKE) $(if $(V),,-s) -C tests/clients/c
 	$(Q)CGO_ENABLED=0 $(GO) build -o build/tests/go/slice ./tests/gpu/slice
 
 .PHONY: generate

@@ -162,16 +162,27 @@ func compile(t *testing.T, name string, flags ...string) string {
 // standIn builds the stand-in driver library.
 func standIn(t *testing.T) string {
 	t.Helper()
+	return buildStandIn(t, "test/fake/*.c", "libcuda.so.1", "-Wl,-Bsymbolic")
+}
+
+// standInNVML builds the stand-in NVML, which calls itself through its PLT.
+func standInNVML(t *testing.T) string {
+	t.Helper()
+	return buildStandIn(t, "test/nvml/*.c", "libnvidia-ml.so.1", "-fplt")
+}
+
+func buildStandIn(t *testing.T, pattern, soname, flag string) string {
+	t.Helper()
 	src := filepath.Join(root(t), "cuda-intercept")
 	out := filepath.Join(t.TempDir(), "standin.so")
-	args := []string{"-std=gnu17", "-g", "-O1", "-fPIC", "-shared", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1",
+	args := []string{"-std=gnu17", "-g", "-O1", "-fPIC", "-shared", flag, "-Wl,-soname," + soname,
 		"-Wall", "-Wextra", "-Werror", "-I", filepath.Join(src, "include"), "-o", out}
-	files, err := filepath.Glob(filepath.Join(src, "test/fake/*.c"))
+	files, err := filepath.Glob(filepath.Join(src, pattern))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if msg, err := exec.Command("gcc", append(args, files...)...).CombinedOutput(); err != nil {
-		t.Fatalf("compile stand-in driver: %v\n%s", err, msg)
+		t.Fatalf("compile stand-in %s: %v\n%s", soname, err, msg)
 	}
 	return out
 }

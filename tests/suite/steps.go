@@ -130,7 +130,7 @@ func fuzzSteps() ([]step, error) {
 		}
 		for _, m := range fuzzName.FindAllStringSubmatch(string(data), -1) {
 			pkg := "./" + filepath.Dir(file)
-			steps = append(steps, script("fuzz "+m[1], time.Minute,
+			steps = append(steps, script("fuzz "+strings.TrimPrefix(pkg, "./")+" "+strings.TrimPrefix(m[1], "Fuzz"), time.Minute,
 				"go", "test", "-run", "^$", "-fuzz", "^"+m[1]+"$", "-fuzztime", fuzzTime, pkg))
 		}
 	}

@@ -51,6 +51,7 @@ type event struct {
 // failed tests to w. A test with subtests counts as well as they do.
 func readGoTest(r io.Reader, w io.Writer, t *tally) {
 	output := map[string][]string{}
+	broken := map[string]bool{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -82,9 +83,11 @@ func readGoTest(r io.Reader, w io.Writer, t *tally) {
 		case "fail", "build-fail":
 			text := strings.Join(output[name], "")
 			fmt.Fprint(w, text)
-			if e.Action == "fail" {
+			// A package fails with its tests; by itself only if it did not build or crashed.
+			if e.Action == "fail" && (e.Test != "" || !broken[e.Package]) {
 				t.fail(name, "")
 			}
+			broken[e.Package] = broken[e.Package] || e.Action == "fail"
 			delete(output, name)
 		}
 	}

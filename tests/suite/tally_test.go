@@ -21,11 +21,12 @@ func TestReadGoTest(t *testing.T) {
 {"ImportPath":"r","Action":"build-output","Output":"r.go:1: broken\n"}
 {"ImportPath":"r","Action":"build-fail"}
 {"Action":"fail","Package":"r","FailedBuild":"r"}
+{"Action":"fail","Package":"s"}
 `
 	var got tally
 	var shown strings.Builder
 	readGoTest(strings.NewReader(run), &shown, &got)
-	if got.passed != 1 || !slices.Equal(got.failed, []string{"p C", "p", "r"}) ||
+	if got.passed != 1 || !slices.Equal(got.failed, []string{"p C", "r", "s"}) ||
 		!slices.Equal(got.skipped, []string{"p B: needs a GPU"}) {
 		t.Errorf("got %+v", got)
 	}
