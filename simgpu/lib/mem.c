@@ -70,12 +70,38 @@ void sg_mem_remove(struct sg_mem *m)
     memmove(&table.v[i], &table.v[i + 1], (table.n - i) * sizeof(*table.v));
 }
 
+bool sg_mem_touches(uintptr_t p, size_t n)
+{
+    size_t i = above(p);
+
+    return (i && p - table.v[i - 1].base < table.v[i - 1].mapped) || (i < table.n && table.v[i].base - p < n);
+}
+
+/* A range may go over several mappings, as long as each may be accessed; else
+ * it lies in one block. */
 bool sg_mem_ours(CUdeviceptr p, size_t n)
 {
+    uintptr_t at = (uintptr_t)p;
     bool r;
 
     sg_lock();
-    r = sg_mem_find((uintptr_t)p, n) != NULL;
+    for (;;) {
+        struct sg_mem *m = sg_mem_find(at, 1);
+        size_t left;
+
+        r = m && (m->kind != SG_MEM_MAPPED || m->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        if (!r)
+            break;
+        left = m->size - (at - m->base);
+        if (n <= left)
+            break;
+        if (m->kind != SG_MEM_MAPPED) {
+            r = false;
+            break;
+        }
+        at += left;
+        n -= left;
+    }
     sg_unlock();
     return r;
 }
@@ -96,7 +122,7 @@ bool sg_mem_host(const void *p, size_t n)
         uintptr_t at = (uintptr_t)p - m->base;
 
         /* Into the padding of a block, or from a block into what follows it. */
-        if (at < m->mapped && m->kind != SG_MEM_REGISTERED)
+        if (at < m->mapped && m->kind != SG_MEM_REGISTERED && m->kind != SG_MEM_MAPPED)
             r = at < m->size && n <= m->size - at;
     }
     sg_unlock();

@@ -161,6 +161,7 @@ struct sg_mem {
     enum sg_kind kind;
     unsigned flags;
     CUmemoryPool pool;
+    struct sg_physical *physical; /* of a mapping */
     unsigned long long serial;
     unsigned sync_memops;
 };
@@ -252,6 +253,7 @@ CUresult sg_stream_for_sync(bool per_thread, CUstream *ret);
 /* ---- memory (mem.c) ----------------------------------------------------- */
 /* With the lock held. Finds the block that holds [p, p+n). */
 struct sg_mem *sg_mem_find(uintptr_t p, size_t n);
+bool sg_mem_touches(uintptr_t p, size_t n); /* does any block lie in [p, p+n)? */
 CUresult sg_mem_insert(const struct sg_mem *m);
 void sg_mem_remove(struct sg_mem *m);
 CUresult sg_mem_alloc(size_t bytes, enum sg_kind kind, bool low, unsigned flags, CUmemoryPool pool, CUcontext ctx,

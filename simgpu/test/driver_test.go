@@ -29,7 +29,7 @@ const (
 
 func TestPrograms(t *testing.T) {
 	n := up(t, "--gpus", "2", "--kernel-time", "slow5ms=5ms", "--kernel-time", "ms=1ms", "--kernel-time", "ten_ms=10ms")
-	for _, name := range []string{"core", "memory", "graph"} {
+	for _, name := range []string{"core", "memory", "graph", "threads", "vmm"} {
 		t.Run(name, func(t *testing.T) {
 			n := *n
 			n.t = t
