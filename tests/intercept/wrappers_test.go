@@ -4,6 +4,8 @@
 package intercept
 
 import (
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,5 +38,17 @@ func TestNVMLGuard(t *testing.T) {
 	out, err := c.run(compile(t, "nvmlguard.c"))
 	if err == nil || !strings.Contains(out, "(dev, &m) = 4, want 0") || !strings.Contains(out, "(dev, &n, list) = 4, want 0") {
 		t.Errorf("without a page: %v\n%s", err, out)
+	}
+}
+
+// Each launching entry point and the gate; see cuda-intercept/test/launches.c. It
+// needs no container: nothing of it touches the ledger.
+func TestLaunches(t *testing.T) {
+	src := filepath.Join(root(t), "cuda-intercept")
+	program := compile(t, "launches.c", "-I", filepath.Join(src, "src"), "-I", filepath.Join(src, "gen"),
+		filepath.Join(src, "src/cuda_launch.c"), filepath.Join(src, "gen/cuda_hooks.c"),
+		"-no-pie", "-Wl,--unresolved-symbols=ignore-all") // the bodies of all other rows
+	if out, err := exec.Command(program).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

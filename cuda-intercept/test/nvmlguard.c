@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The program sees the container's slice of 1 GiB; the real NVML, asking itself
+// through us, sees the card.
+
+#include "harness.h"
+#include "nvml_abi.h"
+
+#define GIB (1024 * MIB)
+
+int main(void)
+{
+	void *l = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	nvmlBAR1Memory_t bar;
+	nvmlMemory_t m;
+	nvmlMemory_v2_t m2 = {.version = 7};
+	nvmlProcessInfo_t list[8];
+	unsigned int n = 8;
+	nvmlDevice_t dev, other;
+
+	if (!l) {
+		printf("%s\n", dlerror());
+		return 2;
+	}
+#define NV(name) ((__typeof__(&name))dlsym(l, #name))
+	EXPECT(NV(nvmlInit_v2)(), 0);
+	EXPECT(NV(nvmlDeviceGetHandleByIndex_v2)(0, &dev), 0);
+	EXPECT(NV(nvmlDeviceGetMemoryInfo)(dev, &m), 0);
+	CHECK(m.total == GIB && m.free == GIB && m.used == 0, "v1: %llu %llu %llu", m.total, m.free, m.used);
+	EXPECT(NV(nvmlDeviceGetMemoryInfo_v2)(dev, &m2), 0);
+	CHECK(m2.total == GIB && m2.free == GIB && m2.used == 0 && m2.version == 7, "v2: %llu %llu %llu", m2.total,
+	      m2.free, m2.used);
+	EXPECT(NV(nvmlDeviceGetComputeRunningProcesses_v3)(dev, &n, list), 0);
+	CHECK(n == 0, "%u processes", n);
+	EXPECT(NV(nvmlDeviceGetBAR1MemoryInfo)(dev, &bar), 0);
+	CHECK(bar.bar1Total == 80 * GIB && bar.bar1Free == 10 * GIB && bar.bar1Used == 5, "inside: %llu %llu %llu",
+	      bar.bar1Total, bar.bar1Free, bar.bar1Used);
+	// What the real library lacks, and a card that is not the container's.
+	EXPECT(NV(nvmlDeviceGetComputeRunningProcesses)(dev, &n, NULL), NVML_ERROR_FUNCTION_NOT_FOUND);
+	EXPECT(NV(nvmlDeviceGetHandleByIndex_v2)(1, &other), 0);
+	m.total = 3;
+	EXPECT(NV(nvmlDeviceGetMemoryInfo)(other, &m), NVML_ERROR_NO_PERMISSION);
+	EXPECT(NV(nvmlDeviceGetComputeRunningProcesses_v3)(other, &n, list), NVML_ERROR_NO_PERMISSION);
+	CHECK(m.total == 3, "an output was changed");
+	return harness_failures ? 1 : 0;
+}
