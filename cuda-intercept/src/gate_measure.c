@@ -220,7 +220,7 @@ void gs_gate_settled(uint32_t gpu, const struct gs_track_item *item,
 	if (change->first)
 		delta -= change->refund_ns;
 	if (delta) {
-		__atomic_fetch_add(&account->charged_ns, (uint64_t)delta, __ATOMIC_RELAXED);
+		gs_gate_account(gpu, delta);
 		wall = gs_pace_wall((uint64_t)(delta < 0 ? -delta : delta), gs_pace_scale(ceiling));
 		if (ceiling < GS_MILLI_GPU)
 			gs_pace_charge(&account->paid_ns, now_ns, delta < 0 ? -wall : wall);

@@ -19,15 +19,31 @@ static void account_add(uint64_t *word, uint64_t n)
 	__atomic_fetch_add(word, n, __ATOMIC_RELAXED);
 }
 
+void gs_gate_account(uint32_t gpu, int64_t ns)
+{
+	struct gs_gate_gpu *g = &gs_gate.gpu[gpu];
+	uint64_t credit = GS_LOAD(g->credit_ns), use;
+
+	if (ns < 0) {
+		account_add(&g->credit_ns, (uint64_t)-ns);
+		return;
+	}
+	do {
+		use = credit < (uint64_t)ns ? credit : (uint64_t)ns;
+	} while (use && !__atomic_compare_exchange_n(&g->credit_ns, &credit, credit - use, true,
+						     __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	account_add(&gs_gate.ledger->gpu[gpu].charged_ns, (uint64_t)ns - use);
+}
+
 // thread_flush brings the thread's counters into the ledger.
 static void thread_flush(struct gs_gate_thread *self)
 {
-	struct gs_gpu_account *account = &gs_gate.ledger->gpu[self->gpu % GS_MAX_GPUS];
+	uint32_t gpu = self->gpu % GS_MAX_GPUS;
 
 	if (!self->launches)
 		return;
-	account_add(&account->launches, self->launches);
-	account_add(&account->charged_ns, self->charged_ns);
+	account_add(&gs_gate.ledger->gpu[gpu].launches, self->launches);
+	gs_gate_account(gpu, (int64_t)self->charged_ns);
 	self->launches = 0;
 	self->charged_ns = 0;
 }
@@ -135,7 +151,7 @@ void gs_gate_leave_slow(struct gs_gate_ticket *ticket, CUresult result)
 		// A launch that did not happen costs nothing.
 		if (self->gpu == ticket->gpu)
 			self->budget_ns += ticket->paid_ns;
-		account_add(&gs_gate.ledger->gpu[ticket->gpu].charged_ns, -ticket->cost_ns);
+		gs_gate_account(ticket->gpu, -(int64_t)ticket->cost_ns);
 		if (ticket->flags & TICKET_TRACKED)
 			gs_track_cancel(ticket->gpu, ticket->sample);
 	} else if (ticket->flags & TICKET_TRACKED) {

@@ -85,7 +85,8 @@ struct gs_track_ring {
 
 struct gs_gate_gpu {
 	int64_t inflight_ns;
-	uint32_t done; // items finished: progress
+	uint64_t credit_ns; // charged too much so far: the next charges come out of it
+	uint32_t done;	    // items finished: progress
 	uint64_t last_done_ns;
 	struct gs_pace_hold hold;
 	struct gs_pace_hold aside; // the same for a window in which another process measures
@@ -150,6 +151,10 @@ void gs_track_abandon(uint32_t gpu);
 
 // gs_track_forget drops the events of a context.
 void gs_track_forget(CUcontext context);
+
+// gs_gate_account adds to the GPU time charged, or takes back. The account itself
+// never goes down: its readers take differences.
+void gs_gate_account(uint32_t gpu, int64_t ns);
 
 // gs_gate_landed takes finished work off a GPU's in-flight sum.
 static inline void gs_gate_landed(struct gs_gate_gpu *g, int64_t ns)
