@@ -2,7 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /* memset.c: fills, in one and two dimensions. */
+#include <sys/mman.h>
+
 #include "sg.h"
+
+/* Zeros of this many bytes and more are not written. */
+#define DROP_FROM ((size_t)1 << 20)
 
 CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS *p)
 {
@@ -19,11 +24,41 @@ CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS *p)
     return sg_mem_ours(p->dst, end) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Zeroes [p, p+n). A program may well clear all of a GPU larger than the host's
+ * memory: whole pages of our own private mappings are given back, so that they
+ * read as zeros and take no memory until something else is written there. */
+static void zero(char *p, size_t n)
+{
+    char *first = (char *)(((uintptr_t)p + SG_PAGE - 1) & ~(uintptr_t)(SG_PAGE - 1));
+    char *last = (char *)((uintptr_t)(p + n) & ~(uintptr_t)(SG_PAGE - 1));
+    struct sg_mem *m;
+    bool ours;
+
+    if (n >= DROP_FROM) {
+        sg_lock();
+        m = sg_mem_find((uintptr_t)p, n);
+        ours = m && (m->kind == SG_MEM_DEVICE || m->kind == SG_MEM_MANAGED || m->kind == SG_MEM_POOL);
+        sg_unlock();
+        if (ours && madvise(first, (size_t)(last - first), MADV_DONTNEED) == 0) {
+            memset(p, 0, (size_t)(first - p));
+            memset(last, 0, (size_t)(p + n - last));
+            return;
+        }
+    }
+    memset(p, 0, n);
+}
+
 void sg_set_do(const CUDA_MEMSET_NODE_PARAMS *p)
 {
+    unsigned value = p->value & (p->elementSize == 4 ? ~0u : (1u << 8 * p->elementSize) - 1);
+
     for (size_t y = 0; y < p->height; y++) {
         char *row = (char *)(uintptr_t)(p->dst + y * p->pitch);
 
+        if (!value) {
+            zero(row, p->width * p->elementSize);
+            continue;
+        }
         switch (p->elementSize) {
         case 1:
             memset(row, (int)(p->value & 0xff), p->width);

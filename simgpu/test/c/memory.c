@@ -58,6 +58,44 @@ static void two_dimensions(void)
     OK(cuMemFree_v2(p));
 }
 
+/* Bytes of this process in the host's memory. */
+static size_t resident(void)
+{
+    unsigned long all, here;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    TRUE(f && fscanf(f, "%lu %lu", &all, &here) == 2);
+    fclose(f);
+    return here * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Zeros in bulk are zeros, touch no byte beside them and take no host memory. */
+static void zeros(void)
+{
+    const size_t size = 64u << 20;
+    unsigned char *all = malloc(size);
+    size_t before, at = 0;
+    CUdeviceptr p;
+
+    TRUE(all != NULL);
+    OK(cuMemAlloc_v2(&p, size));
+    OK(cuMemsetD8_v2(p, 0xa5, size));
+    OK(cuMemsetD32_v2(p + 12, 0, (size - 20) / 4)); /* ends 8 bytes before the end */
+    OK(cuMemcpyDtoH_v2(all, p, size));
+    for (; at < 12; at++)
+        TRUE(all[at] == 0xa5);
+    for (; at < size - 8; at++)
+        TRUE(!all[at]);
+    for (; at < size; at++)
+        TRUE(all[at] == 0xa5);
+    OK(cuMemsetD8_v2(p, 0xa5, size));
+    before = resident();
+    OK(cuMemsetD16_v2(p, 0, size / 2));
+    TRUE(resident() + size / 2 < before);
+    OK(cuMemFree_v2(p));
+    free(all);
+}
+
 static void pools(void)
 {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -112,6 +150,7 @@ int main(void)
     TRUE(!memcmp(host, back, N));
     ranges(p);
     two_dimensions();
+    zeros();
     pools();
 
     OK(cuMemGetAddressRange_v2(&base, &size, p + 777));
