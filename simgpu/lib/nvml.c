@@ -88,16 +88,6 @@ SG_API nvmlReturn_t nvmlInitWithFlags(unsigned int flags SG_UNUSED)
     return r;
 }
 
-SG_API nvmlReturn_t nvmlInit_v2(void)
-{
-    return nvmlInitWithFlags(0);
-}
-
-SG_API nvmlReturn_t nvmlInit(void)
-{
-    return nvmlInitWithFlags(0);
-}
-
 SG_API nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t r = NVML_SUCCESS;
