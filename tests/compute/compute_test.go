@@ -4,6 +4,7 @@
 package compute
 
 import (
+	"sync"
 	"testing"
 	"time"
 )
@@ -82,6 +83,50 @@ func TestProcesses(t *testing.T) {
 	time.Sleep(2 * settle)
 	n.expect(t, 4*time.Second, 3,
 		share{"both processes", a, of(p1, p2), 40}, share{"one of them", a, of(p1), 20}, share{"the neighbour", b, of(q), 30})
+}
+
+// Threads, streams and kernels of all lengths in one process, beside another such.
+func TestMixed(t *testing.T) {
+	n := startNode(t, "k1=10us", "k2=70us", "k3=400us", "k4=2500us", "long=5ms")
+	a, b := n.place("a", 350), n.place("b", 250)
+	p := a.mixed("3", "4", "k1", "k2", "k3", "k4", "k3", "k1")
+	q := b.mixed("-2", "1", "long", "k2", "k3")
+	time.Sleep(2 * settle)
+	n.expect(t, 4*time.Second, 3, share{"three threads of four streams", a, of(p), 35}, share{"two threads", b, of(q), 25})
+}
+
+// A program that is killed again and again takes nothing with it: neither its
+// share nor more than that.
+func TestKilled(t *testing.T) {
+	n := startNode(t, "short=50us", "long=5ms")
+	a, b := n.place("a", 300), n.place("b", 200)
+	q := b.saturate("long", "async")
+	p := a.saturate("short", "async")
+	stop := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for {
+			victim := a.saturate("short", "async")
+			select {
+			case <-stop:
+				victim.stop()
+				return
+			case <-time.After(70 * time.Millisecond):
+				victim.stop() // SIGKILL
+			}
+		}
+	})
+	time.Sleep(settle)
+	before := n.ranAll()
+	n.expect(t, 3*time.Second, 3, share{"the neighbour", b, of(q), 20})
+	ran, took := n.ranAll().since(before)
+	t.Logf("everybody: %.2f %% of GPU time (SIMULATED)", 100*ran/took)
+	if got := 100 * ran / took; got > 53 || got < 40 {
+		t.Errorf("both containers together: %.2f %% of GPU time, want 50", got)
+	}
+	close(stop)
+	killer.Wait()
+	n.expect(t, 2*time.Second, 3, share{"what was not killed", a, of(p), 30})
 }
 
 // Without a ceiling the GPU is used up, and a neighbour keeps its share.

@@ -122,6 +122,17 @@ func (a account) ran(p *process) int64 {
 	return 0
 }
 
+// total is the GPU time that everybody has had, also who is gone.
+type total struct{ ran, at int64 }
+
+func (n *node) ranAll() total {
+	n.t.Helper()
+	a := n.status()
+	return total{a.GPUs[0].GPUTimeNS, a.TimeNS}
+}
+
+func (a total) since(b total) (ran, took float64) { return float64(a.ran - b.ran), float64(a.at - b.at) }
+
 // share is what processes of a container are to have of the GPU together, in percent.
 type share struct {
 	what    string
@@ -342,4 +353,17 @@ func (p *process) stop() {
 func (c *container) saturate(kernel, mode string) *process {
 	c.node.t.Helper()
 	return c.start(built(c.node.t, "tests/saturate"), "--kernel", kernel, "--mode", mode)
+}
+
+// mixed starts a program of several threads, streams and kernels: see programs/mixed.c.
+func (c *container) mixed(args ...string) *process {
+	t := c.node.t
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "mixed")
+	out, err := exec.Command("gcc", "-std=gnu17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread",
+		"-I", "../../cuda-intercept/include", "-o", program, "programs/mixed.c", "-ldl").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build mixed.c: %v\n%s", err, out)
+	}
+	return c.start(append([]string{program}, args...)...)
 }

@@ -47,7 +47,7 @@ func (p *printer) command(s string) { p.line("   " + p.paint("36", "$ "+s)) }
 // output shows what a program printed.
 func (p *printer) output(s string) {
 	for l := range strings.SplitSeq(strings.TrimRight(s, "\n"), "\n") {
-		p.line("   " + l)
+		p.line(strings.TrimRight("   "+l, " "))
 	}
 }
 

@@ -29,6 +29,8 @@ type show struct {
 	p    *printer
 	n    *node.Node
 	root string
+	// followed are the readers of the tenants' output.
+	followed []*node.Session
 }
 
 // tenant is a container of the demo.
@@ -38,6 +40,11 @@ type tenant struct {
 }
 
 func (s *show) all(ctx context.Context, begin time.Time) error {
+	defer func() {
+		for _, f := range s.followed {
+			f.End()
+		}
+	}()
 	image := filepath.Join(s.n.Dir, "image")
 	if err := node.SmallImage(ctx, s.root, image); err != nil {
 		return err
@@ -61,34 +68,27 @@ func (s *show) all(ctx context.Context, begin time.Time) error {
 	return nil
 }
 
-// docker starts a tenant and shows the command.
-func (s *show) docker(ctx context.Context, name string, share []string, args ...string) (*tenant, error) {
-	argv := []string{"run", "-i", "--name", name, "--runtime=" + node.Runtime, "--network=none"}
-	shown := []string{"docker run --runtime=" + node.Runtime}
+// docker starts a tenant in the background, shows the command and follows its output.
+func (s *show) docker(ctx context.Context, name string, share []string, program string) (*tenant, error) {
+	argv := []string{"run", "-d", "--runtime=" + node.Runtime}
 	for _, e := range share {
 		argv = append(argv, "-e", e)
-		shown = append(shown, "-e "+e)
 	}
-	argv = append(append(argv, "demo"), strings.Fields(strings.Join(args, " "))...)
-	s.p.command(strings.Join(shown, " ") + " --name " + name + " demo " + strings.Join(args, " "))
-	session, err := node.Talk(ctx, s.n.DockerEnv(), append([]string{"docker"}, argv...)...)
-	return &tenant{name: name, session: session}, err
-}
-
-// started waits for a tenant's line and finds its container's id.
-func (s *show) started(ctx context.Context, t *tenant, prefix string) (string, error) {
-	line, err := t.session.Expect(prefix, patience)
+	argv = append(argv, "--name", name)
+	s.p.command("docker " + strings.Join(append(argv, "demo", program), " "))
+	argv = append(append(argv, "--network=none", "demo"), strings.Fields(program)...)
+	r := s.n.Docker(ctx, argv...)
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	t := &tenant{name: name, id: strings.TrimSpace(r.Stdout)}
+	session, err := node.Talk(ctx, s.n.DockerEnv(), "docker", "logs", "-f", t.id)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if t.id == "" {
-		r := s.n.Docker(ctx, "inspect", "-f", "{{.Id}}", t.name)
-		if r.Err != nil {
-			return "", r.Err
-		}
-		t.id = strings.TrimSpace(r.Stdout)
-	}
-	return line, nil
+	t.session = session
+	s.followed = append(s.followed, session)
+	return t, nil
 }
 
 func (s *show) account(ctx context.Context, t *tenant) (node.Account, error) {
@@ -99,11 +99,11 @@ func (s *show) account(ctx context.Context, t *tenant) (node.Account, error) {
 func (s *show) memory(ctx context.Context) error {
 	s.p.heading("Memory is a hard limit, to the byte")
 	t, err := s.docker(ctx, "notebook", []string{"GPUSHARE_MEMORY=30Gi", "GPUSHARE_GPU=0"},
-		"alloc --fill --rounds 2 --hold stdin")
+		"alloc --fill --rounds 2 --hold signal")
 	if err != nil {
 		return err
 	}
-	line, err := s.started(ctx, t, "filled")
+	line, err := t.session.Expect("filled", patience)
 	if err != nil {
 		return err
 	}
@@ -138,10 +138,10 @@ func (s *show) memory(ctx context.Context) error {
 	if set.Err != nil {
 		return set.Err
 	}
-	if err := t.session.Next(); err != nil {
-		return err
+	if r := s.n.Docker(ctx, "kill", "-s", "USR1", "notebook"); r.Err != nil { // "go on" to the program
+		return r.Err
 	}
-	if line, err = s.started(ctx, t, "filled"); err != nil {
+	if line, err = t.session.Expect("filled", patience); err != nil {
 		return err
 	}
 	s.p.output(line)
@@ -157,7 +157,7 @@ func (s *show) compute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = s.started(ctx, train, "running"); err != nil {
+	if _, err = train.session.Expect("running", patience); err != nil {
 		return err
 	}
 	s.p.note("   Its kernels take 50 microseconds. Alone on the GPU:")
@@ -169,7 +169,7 @@ func (s *show) compute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = s.started(ctx, batch, "running"); err != nil {
+	if _, err = batch.session.Expect("running", patience); err != nil {
 		return err
 	}
 	s.p.note("   Its kernels take 5 milliseconds, a hundred times as long, on the same grid. Both together:")
@@ -239,11 +239,15 @@ func pause(ctx context.Context, d time.Duration) error {
 
 func (s *show) howToPlay() {
 	s.p.heading("The node stays up. Play with it:")
-	s.p.output(fmt.Sprintf(`export DOCKER_HOST=unix://%[1]s/docker.sock PATH=%[1]s/bin:$PATH
-docker run --rm --runtime=gpushare --network=none -e GPUSHARE_MEMORY=5Gi -e GPUSHARE_COMPUTE=25%% demo alloc --fill
-docker run --rm --runtime=gpushare --network=none -e GPUSHARE_MEMORY=5Gi demo nvml
-gpushare ps                                  what each container may use and uses
-gpushare set notebook --gpu-memory 32Gi --soft
-simgpu status --dir %[1]s/sim                the simulator's own account
-make demo-down                               ends it all`, s.n.Dir))
+	for _, c := range [][2]string{
+		{fmt.Sprintf("export DOCKER_HOST=unix://%[1]s/docker.sock PATH=%[1]s/bin:$PATH", s.n.Dir), ""},
+		{"docker run --rm --runtime=gpushare --network=none -e GPUSHARE_MEMORY=5Gi -e GPUSHARE_COMPUTE=25% demo alloc --fill", ""},
+		{"docker run --rm --runtime=gpushare --network=none -e GPUSHARE_MEMORY=5Gi demo nvml", ""},
+		{"gpushare ps", "what each container may use and uses"},
+		{"gpushare set batch --gpu-compute 40% --gpu-compute-max 40%", "while it runs"},
+		{"simgpu status --dir " + s.n.Dir + "/sim", "the simulator's own account"},
+		{"make demo-down", "ends it all"},
+	} {
+		s.p.line(strings.TrimRight(fmt.Sprintf("   %-62s %s", c[0], c[1]), " "))
+	}
 }

@@ -104,5 +104,11 @@ func errEnded(cmd *exec.Cmd) error {
 	return errors.New("it did not end well")
 }
 
+// End ends the program by force; for one that only follows another's output.
+func (s *Session) End() {
+	_ = s.cmd.Process.Kill()
+	_ = s.Wait()
+}
+
 // Stderr is what the program has written to standard error; complete after Wait.
 func (s *Session) Stderr() string { return s.stderr.String() }
