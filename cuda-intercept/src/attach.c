@@ -16,7 +16,7 @@
 #define LIMITS_PATH "/run/gpushare/limits"
 #define LEDGER_PATH "/run/gpushare/ledger"
 
-struct gs_self gs_self = {.slot = -1, .lock_fd = -1};
+struct gs_self gs_self = {.slot = -1};
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
@@ -153,7 +153,7 @@ void gs_attach_keep(void)
 void gs_attach_forget(void)
 {
 	gs_attach_keep();
-	gs_self = (struct gs_self){.slot = -1, .lock_fd = -1};
+	gs_self = (struct gs_self){.slot = -1};
 }
 
 int gs_attach_open_ledger(void)

@@ -21,7 +21,6 @@ struct gs_self {
 	uint32_t gpus;
 	uint32_t slots;
 	int32_t slot;	    // this process's slot, -1 for a reader without one
-	int lock_fd;	    // its lock lives as long as the last copy of this descriptor
 	dev_t ledger_dev;   // the file that was mapped
 	ino_t ledger_ino;
 };
@@ -38,7 +37,7 @@ int gs_attach(bool with_slot);
 void gs_forked(void);
 
 // gs_attach_forget drops the parent's attachment: the child must attach for
-// itself. The inherited lock stays open, because the child's copies of the
+// itself. The inherited lock stays held, because the child's copies of the
 // driver's descriptors keep the parent's device memory alive.
 void gs_attach_forget(void);
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -156,33 +156,30 @@ static bool search(int fd)
 	return false;
 }
 
-// move_high gives fd a number out of the way of programs that use fixed ones.
-static int move_high(int fd)
-{
-	struct rlimit limit;
-	int high, least = 1000;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= 1024)
-		least = limit.rlim_cur > 64 ? (int)limit.rlim_cur - 24 : 3;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, least);
-	if (high < 0)
-		return fd;
-	close(fd);
-	return high;
-}
-
+// The slot's lock is held by a mapping of the description that took it, not by a
+// descriptor: a program that closes, duplicates over or unlocks descriptors that
+// it does not know (a daemon's closefrom) must not free memory that the driver
+// still holds. A forked child inherits the mapping; exec and exit drop it.
 int gs_slots_take(void)
 {
 	int fd = gs_attach_open_ledger();
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *hold;
 
 	if (fd < 0)
 		return -EACCES;
+	hold = mmap(NULL, page, PROT_NONE, MAP_SHARED, fd, 0);
+	if (hold == MAP_FAILED) {
+		close(fd);
+		return -ENOMEM;
+	}
 	gs_slots_sweep();
 	if (!search(fd)) {
+		munmap(hold, page);
 		close(fd);
 		return -ENOSPC;
 	}
-	gs_self.lock_fd = move_high(fd);
+	close(fd);
 	return 0;
 }
 

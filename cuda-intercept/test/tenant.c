@@ -17,13 +17,16 @@
 //	info            prints free and total of cuMemGetInfo
 //	fork-hold       forks a child that holds on while the parent goes on
 //	exec-hold       becomes a program that holds on and knows nothing of CUDA
+//	drop-files      unlocks and closes every file that it did not open itself
 //	pid             prints the process's own number
 //	hold            prints "holding" and waits for the end of standard input
 //	nvml            prints total, free, used and pid:bytes of each process
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -55,6 +58,21 @@ static int start(void)
 	if (r == 0)
 		r = (int)CU(cuCtxSetCurrent)(c);
 	return r;
+}
+
+// drop_files leaves sockets alone: the simulated driver's memory lives as long as
+// its connection, a real one's as long as its mappings.
+static void drop_files(void)
+{
+	struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+	struct stat st;
+
+	for (int fd = 3; fd < 65536; fd++) {
+		if (fstat(fd, &st) < 0 || S_ISSOCK(st.st_mode))
+			continue;
+		fcntl(fd, F_OFD_SETLK, &all);
+		close(fd);
+	}
 }
 
 static void init(void)
@@ -320,6 +338,8 @@ int main(int argc, char **argv)
 			fork_hold();
 		else if OP("exec-hold")
 			execl("/bin/cat", "cat", (char *)NULL);
+		else if OP("drop-files")
+			drop_files();
 		else if OP("pid")
 			printf("pid %d\n", (int)getpid());
 		else if OP("hold")

@@ -125,6 +125,31 @@ func TestForkKeepsExecFrees(t *testing.T) {
 	}
 }
 
+// A program that closes descriptors which it does not know, as daemons do, still
+// has what it allocated.
+func TestDroppedDescriptors(t *testing.T) {
+	const limit, part = 1024 * mib, 600 * mib
+	n := simulate(t)
+	c := n.container(limit)
+	tenant := compile(t, "tenant.c")
+	rest := fmt.Sprintf("fill %d\n", limit-part-2*contextBytes)
+
+	h := c.start(true, tenant, "init", fmt.Sprintf("alloc=%d", part), "drop-files", "hold")
+	for range 4 {
+		if out, err := c.run(tenant, "init", fmt.Sprintf("fill=%d", 4*mib)); err != nil || out != rest {
+			t.Errorf("beside the program: %v, output %q, want %q", err, out, rest)
+		}
+		time.Sleep(300 * time.Millisecond) // for the last one's bytes to come back
+	}
+	h.kill()
+	if out, err := c.run(tenant, "init", fmt.Sprintf("within=1000,%d", limit-contextBytes)); err != nil || out != "within 0\n" {
+		t.Errorf("after the program: %v, output %q", err, out)
+	}
+	if high := n.gpu().High; high > limit {
+		t.Errorf("the simulator held %d bytes over the limit", high-limit)
+	}
+}
+
 // However memory is taken, the ledger says what the simulator says.
 func TestLedgerIsTheDriversFigure(t *testing.T) {
 	n := simulate(t)
