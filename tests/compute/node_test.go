@@ -131,7 +131,9 @@ func (n *node) ranAll() total {
 	return total{a.GPUs[0].GPUTimeNS, a.TimeNS}
 }
 
-func (a total) since(b total) (ran, took float64) { return float64(a.ran - b.ran), float64(a.at - b.at) }
+func (a total) since(b total) (ran, took float64) {
+	return float64(a.ran - b.ran), float64(a.at - b.at)
+}
 
 // share is what processes of a container are to have of the GPU together, in percent.
 type share struct {
