@@ -146,43 +146,71 @@ func TestTwoProcessesShareTime(t *testing.T) {
 		t.Skip("sanitizers make launches too slow to keep a GPU busy")
 	}
 	n := up(t, "--kernel-time", "a=50us", "--kernel-time", "b=5ms")
-	a := n.start("load", "a", "30")
-	if err := n.admin.Reset(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	from := n.status()
-	time.Sleep(time.Second)
-	to := n.status()
-	wall := float64(to.TimeNS - from.TimeNS)
-	if busy := float64(to.GPUs[0].GPUTimeNS-from.GPUs[0].GPUTimeNS) / wall; busy < 0.7 {
-		t.Errorf("one process keeps the GPU busy for %.2f of the time", busy)
-	}
-	b := n.start("load", "b", "30")
-	time.Sleep(100 * time.Millisecond)
-	from = n.status()
-	time.Sleep(2 * time.Second)
-	to = n.status()
-	wall = float64(to.TimeNS - from.TimeNS)
-	share := func(pid int) float64 {
-		of := func(st host.Status) int64 {
-			for _, p := range st.Processes {
-				if int(p.PID) == pid {
-					return p.GPUs[0].GPUTimeNS
-				}
-			}
-			t.Fatalf("no process %d", pid)
-			return 0
+	a := n.start("load", "a", "60")
+	// The load programs need a processor to keep the GPU busy, so on a busy
+	// machine a measurement is repeated; a wrong model fails every time.
+	again(t, func() error {
+		if err := n.admin.Reset(context.Background()); err != nil {
+			return err
 		}
-		return float64(of(to)-of(from)) / wall
+		from := n.status()
+		time.Sleep(time.Second)
+		if busy := n.share(from, n.status(), 0); busy < 0.8 {
+			return fmt.Errorf("one process keeps the GPU busy for %.2f of the time", busy)
+		}
+		return nil
+	})
+	b := n.start("load", "b", "60")
+	again(t, func() error {
+		from := n.status()
+		time.Sleep(2 * time.Second)
+		to := n.status()
+		sa, sb := n.share(from, to, a.cmd.Process.Pid), n.share(from, to, b.cmd.Process.Pid)
+		t.Logf("50 us kernels %.3f, 5 ms kernels %.3f of the time", sa, sb)
+		if all := n.share(from, to, 0); math.Abs(all-sa-sb) > 0.001 || all > 1.0001 {
+			t.Errorf("the GPU was busy for %.4f of the time, its processes for %.4f", all, sa+sb)
+		}
+		wall := float64(to.TimeNS - from.TimeNS)
+		if d := to.Cgroups[0].GPUs[0].GPUTimeNS - from.Cgroups[0].GPUs[0].GPUTimeNS; math.Abs(float64(d)/wall-sa-sb) > 0.001 {
+			t.Errorf("the cgroup's time %d differs from its processes'", d)
+		}
+		if math.Abs(sa-0.5) > 0.05 || math.Abs(sb-0.5) > 0.05 {
+			return fmt.Errorf("shares %.3f and %.3f, want one half each", sa, sb)
+		}
+		return nil
+	})
+}
+
+// again tries a measurement four times.
+func again(t *testing.T, f func() error) {
+	t.Helper()
+	var err error
+	for range 4 {
+		if err = f(); err == nil {
+			return
+		}
+		t.Log(err)
 	}
-	sa, sb := share(a.cmd.Process.Pid), share(b.cmd.Process.Pid)
-	t.Logf("50 us kernels %.3f, 5 ms kernels %.3f of the time", sa, sb)
-	if math.Abs(sa-0.5) > 0.08 || math.Abs(sb-0.5) > 0.08 || sa+sb > 1.0001 {
-		t.Errorf("shares %.3f and %.3f, want about one half each", sa, sb)
+	t.Error(err)
+}
+
+// share returns the part of the time between two looks for which a process, or
+// with pid 0 anybody, had GPU 0.
+func (n *node) share(from, to host.Status, pid int) float64 {
+	n.t.Helper()
+	of := func(st host.Status) int64 {
+		if pid == 0 {
+			return st.GPUs[0].GPUTimeNS
+		}
+		for _, p := range st.Processes {
+			if int(p.PID) == pid {
+				return p.GPUs[0].GPUTimeNS
+			}
+		}
+		n.t.Fatalf("no process %d", pid)
+		return 0
 	}
-	if d := to.Cgroups[0].GPUs[0].GPUTimeNS - from.Cgroups[0].GPUs[0].GPUTimeNS; math.Abs(float64(d)/wall-sa-sb) > 0.001 {
-		t.Errorf("the cgroup's time %d differs from its processes'", d)
-	}
+	return float64(of(to)-of(from)) / float64(to.TimeNS-from.TimeNS)
 }
 
 func TestKernelTimeChangesLive(t *testing.T) {
