@@ -52,6 +52,8 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuCtxCreate_v4",
 	"cuGLCtxCreate",
 	"cuGLCtxCreate_v2",
+	"cuCtxAttach",
+	"cuCtxDetach",
 	"cuCtxDestroy",
 	"cuCtxDestroy_v2",
 	"cuMemGetInfo",
@@ -151,6 +153,8 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuCtxCreate_v4,
 	(void *)cuGLCtxCreate,
 	(void *)cuGLCtxCreate_v2,
+	(void *)cuCtxAttach,
+	(void *)cuCtxDetach,
 	(void *)cuCtxDestroy,
 	(void *)cuCtxDestroy_v2,
 	(void *)cuMemGetInfo,
@@ -568,6 +572,24 @@ GS_EXPORT CUresult cuGLCtxCreate_v2(CUcontext *a0, unsigned int a1, CUdevice a2)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_ctx_create(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuCtxAttach(CUcontext *a0, unsigned int a1)
+{
+	__typeof__(cuCtxAttach) *real = GS_REAL(cuda, CUDA, cuCtxAttach);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ctx_attach(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuCtxDetach(CUcontext a0)
+{
+	__typeof__(cuCtxDetach) *real = GS_REAL(cuda, CUDA, cuCtxDetach);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ctx_detach(real, a0);
 }
 
 GS_EXPORT CUresult cuCtxDestroy(CUcontext a0)

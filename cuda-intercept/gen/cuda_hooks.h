@@ -53,6 +53,8 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuCtxCreate_v4,
 	GS_CUDA_cuGLCtxCreate,
 	GS_CUDA_cuGLCtxCreate_v2,
+	GS_CUDA_cuCtxAttach,
+	GS_CUDA_cuCtxDetach,
 	GS_CUDA_cuCtxDestroy,
 	GS_CUDA_cuCtxDestroy_v2,
 	GS_CUDA_cuMemGetInfo,
@@ -107,7 +109,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuEventElapsedTime,
 	GS_CUDA_cuThreadExchangeStreamCaptureMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 73,
+	GS_CUDA_HOOKS = 75,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -155,6 +157,8 @@ struct gs_cuda_real {
 	__typeof__(cuCtxCreate_v4) *cuCtxCreate_v4;
 	__typeof__(cuGLCtxCreate) *cuGLCtxCreate;
 	__typeof__(cuGLCtxCreate_v2) *cuGLCtxCreate_v2;
+	__typeof__(cuCtxAttach) *cuCtxAttach;
+	__typeof__(cuCtxDetach) *cuCtxDetach;
 	__typeof__(cuCtxDestroy) *cuCtxDestroy;
 	__typeof__(cuCtxDestroy_v2) *cuCtxDestroy_v2;
 	__typeof__(cuMemGetInfo) *cuMemGetInfo;

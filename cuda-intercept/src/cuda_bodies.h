@@ -74,6 +74,8 @@ CUresult gs_cu_ctx_create_v3(GS_FN(cuCtxCreate_v3) real, CUcontext *ret_ctx, CUe
 			     unsigned int flags, CUdevice dev);
 CUresult gs_cu_ctx_create_v4(GS_FN(cuCtxCreate_v4) real, CUcontext *ret_ctx, CUctxCreateParams *params,
 			     unsigned int flags, CUdevice dev);
+CUresult gs_cu_ctx_attach(GS_FN(cuCtxAttach) real, CUcontext *ret_ctx, unsigned int flags);
+CUresult gs_cu_ctx_detach(GS_FN(cuCtxDetach) real, CUcontext ctx);
 CUresult gs_cu_ctx_destroy(GS_FN(cuCtxDestroy_v2) real, CUcontext ctx);
 
 // cuda_view.c

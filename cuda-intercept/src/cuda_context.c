@@ -73,13 +73,17 @@ uint32_t gs_context_note(CUcontext ctx, unsigned gpu, uint64_t bytes, bool prima
 		.bytes = bytes,
 		.link = primary,
 		.ctx = gs_context_serial(),
+		.refs = 1,
 		.gpu = (uint8_t)gpu,
 		.kind = GS_KIND_CONTEXT,
 	};
 
-	if (gs_registry_put(&e, &old) < 0)
+	// A primary context has one handle, and several threads may meet it at once.
+	if (primary && gs_registry_add(&e) != 0)
+		return gs_registry_get(GS_KIND_CONTEXT, e.key, &old) ? old.ctx : 0;
+	if (!primary && gs_registry_put(&e, &old) < 0)
 		return 0; // stays charged until the process ends
-	if (old.kind != GS_KIND_NONE)
+	if (!primary && old.kind != GS_KIND_NONE)
 		gs_context_dropped(&old); // the driver has given its handle away again
 	atomic_store_explicit(cache_place(ctx), cache_word(ctx, gpu), memory_order_relaxed);
 	return e.ctx;
@@ -229,6 +233,37 @@ CUresult gs_cu_ctx_create_v4(GS_FN(cuCtxCreate_v4) real, CUcontext *ret_ctx, CUc
 	CUresult r = make_begin(&m, dev);
 
 	return r != CUDA_SUCCESS ? r : make_end(&m, ret_ctx, real(ret_ctx, params, flags, dev));
+}
+
+// The old way to share a context: a count that starts at 1.
+CUresult gs_cu_ctx_attach(GS_FN(cuCtxAttach) real, CUcontext *ret_ctx, unsigned int flags)
+{
+	struct gs_entry e;
+	CUresult r = real(ret_ctx, flags);
+
+	if (r == CUDA_SUCCESS && gs_attached())
+		gs_registry_ref(GS_KIND_CONTEXT, (uintptr_t)*ret_ctx, 1, &e);
+	return r;
+}
+
+CUresult gs_cu_ctx_detach(GS_FN(cuCtxDetach) real, CUcontext ctx)
+{
+	struct gs_entry e, old;
+	bool known = gs_attached() && gs_registry_ref(GS_KIND_CONTEXT, (uintptr_t)ctx, -1, &e);
+	CUresult r;
+
+	if (known && !e.refs)
+		gs_gate_context_gone(ctx);
+	r = real(ctx);
+	if (!known)
+		return r;
+	if (r == CUDA_SUCCESS && !e.refs) {
+		gs_context_dropped(&e);
+	} else if (r != CUDA_SUCCESS && !gs_registry_ref(GS_KIND_CONTEXT, (uintptr_t)ctx, 1, &old)) {
+		e.refs = 1;
+		gs_registry_put(&e, &old);
+	}
+	return r;
 }
 
 CUresult gs_cu_ctx_destroy(GS_FN(cuCtxDestroy_v2) real, CUcontext ctx)

@@ -127,7 +127,6 @@ bool gs_primary_noticed(CUdevice dev, unsigned gpu, CUcontext ctx)
 CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *ret_ctx, CUdevice dev)
 {
 	struct primary *p = primary_of(dev);
-	struct gs_entry known;
 	unsigned gpu;
 	CUresult r = gs_place_device(dev, &gpu);
 
@@ -140,7 +139,7 @@ CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *r
 	p->seq++;
 	pthread_mutex_unlock(&p->lock);
 	r = charge(p, gpu, false) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : real(ret_ctx, dev);
-	if (r == CUDA_SUCCESS && !gs_registry_get(GS_KIND_CONTEXT, (uintptr_t)*ret_ctx, &known))
+	if (r == CUDA_SUCCESS)
 		gs_context_note(*ret_ctx, gpu, 0, true);
 	pthread_mutex_lock(&p->lock);
 	p->pending--;

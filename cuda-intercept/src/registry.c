@@ -123,6 +123,27 @@ int gs_registry_put(const struct gs_entry *entry, struct gs_entry *ret_old)
 	return r;
 }
 
+int gs_registry_add(const struct gs_entry *entry)
+{
+	uint64_t h = hash(entry->kind, entry->key);
+	struct shard *s = shard_of(h);
+	struct gs_entry *place;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = grow(s);
+	if (r == 0) {
+		place = seek(s, entry->kind, entry->key, h);
+		r = place->kind != GS_KIND_NONE;
+		if (!r) {
+			*place = *entry;
+			s->count++;
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
 // look finds an entry and changes its references by n; with take, or when they
 // come to 0, it removes it.
 static bool look(enum gs_kind kind, uint64_t key, bool take, int n, struct gs_entry *ret_entry)

@@ -39,6 +39,10 @@ struct gs_entry {
 // ret_old (kind GS_KIND_NONE otherwise). It returns 0 or -ENOMEM.
 int gs_registry_put(const struct gs_entry *entry, struct gs_entry *ret_old);
 
+// gs_registry_add is put that leaves an entry with that key as it is and then
+// returns 1.
+int gs_registry_add(const struct gs_entry *entry);
+
 // gs_registry_get and gs_registry_take find an entry; take removes it.
 bool gs_registry_get(enum gs_kind kind, uint64_t key, struct gs_entry *ret_entry);
 bool gs_registry_take(enum gs_kind kind, uint64_t key, struct gs_entry *ret_entry);

@@ -151,6 +151,45 @@ static void contexts(void)
 	EXPECT(CU(cuCtxCreate_v4)(&c, NULL, 0, 0), 0);
 	EXPECT(CU(cuCtxDestroy)(c), 0);
 	same("other versions");
+	EXPECT(CU(cuCtxCreate_v2)(&c, 0, 0), 0);
+	EXPECT(CU(cuCtxAttach)(&c, 0), 0);
+	EXPECT(CU(cuMemAlloc_v2)(&p, 3 * MIB), 0);
+	EXPECT(CU(cuCtxDetach)(c), 0);
+	same("detached once");
+	driver_fail("cuCtxDetach", 719);
+	EXPECT(CU(cuCtxDetach)(c), 719);
+	same("detach refused");
+	EXPECT(CU(cuCtxDetach)(c), 0);
+	same("detached");
+}
+
+static void *user_of_primary(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	CUcontext c;
+	CUdeviceptr p;
+
+	for (int i = 0; i < 2000; i++) {
+		if (CU(cuDevicePrimaryCtxRetain)(&c, 0) != CUDA_SUCCESS)
+			continue;
+		CU(cuCtxSetCurrent)(c);
+		if (CU(cuMemAlloc_v2)(&p, rand_r(&seed) % 5000 + 1) == CUDA_SUCCESS && rand_r(&seed) % 4)
+			CU(cuMemFree_v2)(p);
+		CU(cuDevicePrimaryCtxRelease_v2)(0);
+	}
+	return NULL;
+}
+
+// The primary context comes and goes under several threads.
+static void threads_of_primary(void)
+{
+	pthread_t t[4];
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, user_of_primary, (void *)(uintptr_t)(i + 1));
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	same("threads of the primary context");
 }
 
 // A primary context that came about without our seeing it is charged at the first
@@ -418,7 +457,9 @@ int main(void)
 	lookup();
 	threads(c);
 	pools();
-	child_of_fork();
+	threads_of_primary();
+	child_of_fork(); // last: its slot is found dead only later
+	EXPECT(CU(cuCtxSetCurrent)(c), 0);
 	EXPECT(CU(cuCtxDestroy_v2)(c), 0);
 	CHECK(ledger_slot(0)->contexts == 0, "%u contexts left", ledger_slot(0)->contexts);
 	return harness_failures ? 1 : 0;

@@ -52,3 +52,11 @@ func TestLaunches(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+func TestRegistry(t *testing.T) {
+	src := filepath.Join(root(t), "cuda-intercept/src")
+	program := compile(t, "registry.c", "-I", src, filepath.Join(src, "registry.c"))
+	if out, err := exec.Command(program).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -243,6 +243,7 @@ CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
 	c = calloc(1, sizeof(*c));
 	c->dev = dev;
 	c->live = 1;
+	c->refs = 1;
 	pthread_mutex_lock(&fake_lock);
 	fake_use(dev, CONTEXT_BYTES);
 	pthread_mutex_unlock(&fake_lock);
@@ -285,6 +286,24 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 CUresult cuCtxDestroy(CUcontext ctx)
 {
 	return cuCtxDestroy_v2(ctx);
+}
+
+CUresult cuCtxAttach(CUcontext *ctx, unsigned int flags)
+{
+	ENTER();
+	if (flags || !fake_current)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_current->refs++;
+	*ctx = fake_current;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext ctx)
+{
+	ENTER();
+	if (ctx != fake_current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return --ctx->refs ? CUDA_SUCCESS : cuCtxDestroy_v2(ctx);
 }
 
 CUresult cuCtxSetCurrent(CUcontext ctx)
