@@ -26,6 +26,7 @@ void sg_graph_free(CUgraph g)
 {
     for (size_t i = 0; i < g->n; i++)
         node_free(g->nodes[i]);
+    sg_held_free(g);
     g->magic = 0;
     free(g->nodes);
     free(g);
@@ -78,6 +79,8 @@ CUgraph sg_graph_clone(CUgraph g)
 {
     CUgraph c = sg_graph_new();
 
+    if (c && !sg_held_copy(c, g))
+        goto fail;
     for (size_t i = 0; c && i < g->n; i++) {
         CUgraphNode n = g->nodes[i], m;
         union sg_node_params p = n->p;

@@ -65,6 +65,7 @@ enum sg_magic {
     SG_ARRAY = 0x53474152,
     SG_LINK = 0x53474c4b,
     SG_VMM = 0x5347564d,
+    SG_USER_OBJECT = 0x5347554f,
 };
 
 struct CUctx_st {
@@ -332,7 +333,10 @@ struct CUgraph_st {
     CUgraphNode *nodes;
     size_t n;
     bool owned; /* by a child node */
+    struct sg_held *held; /* the program's objects */
 };
+bool sg_held_copy(CUgraph to, CUgraph from);
+void sg_held_free(CUgraph g);
 
 /* Is s capturing (and the capture valid)? On *ret true the caller adds a node. */
 CUresult sg_capturing(CUstream s, bool *ret);

@@ -173,6 +173,33 @@ static void capture(CUfunction f, CUevent a, CUevent b)
     OK(cuMemFree_v2(p));
 }
 
+static int destroyed;
+
+static void destroy(void *arg)
+{
+    (void)arg;
+    destroyed++;
+}
+
+static void user_objects(void)
+{
+    CUgraphExec exec;
+    CUuserObject o;
+    CUgraph g;
+
+    OK(cuGraphCreate(&g, 0));
+    OK(cuUserObjectCreate(&o, NULL, destroy, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK(cuUserObjectRelease(o, 1));
+    OK(cuGraphInstantiateWithFlags(&exec, g, 0));
+    OK(cuGraphReleaseUserObject(g, o, 1));
+    WANT(cuGraphReleaseUserObject(g, o, 1), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGraphDestroy(g));
+    TRUE(!destroyed); /* the executable graph holds it */
+    OK(cuGraphExecDestroy(exec));
+    TRUE(destroyed == 1);
+}
+
 static void built(CUfunction f, CUfunction g10, CUevent a, CUevent b)
 {
     CUDA_KERNEL_NODE_PARAMS k = {.func = f, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
@@ -227,6 +254,7 @@ int main(void)
     streams(f, a, b);
     capture(f, a, b);
     built(f, g10, a, b);
+    user_objects();
     OK(cuCtxSynchronize());
     OK(cuEventDestroy_v2(a));
     OK(cuEventDestroy_v2(b));
