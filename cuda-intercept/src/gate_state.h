@@ -18,6 +18,9 @@
 #define GS_GATE_FREE_SLICE_NS 1000000
 // In-flight bound where the page gives none and there are neighbours.
 #define GS_GATE_INFLIGHT_NS 5000000ULL
+// The same alone under a ceiling: enough for a host that is busy, and little enough
+// for a new ceiling to take hold.
+#define GS_GATE_INFLIGHT_ALONE_NS 20000000ULL
 #define GS_GATE_UNBOUND (UINT64_MAX / 4)
 // A completion mark is set each time a thread has launched this part of the bound.
 #define GS_GATE_MARKS 8
@@ -85,6 +88,7 @@ struct gs_track_ring {
 
 struct gs_gate_gpu {
 	int64_t inflight_ns;
+	uint64_t gap_ns; // least host time seen between a start event and its launch
 	uint64_t credit_ns; // charged too much so far: the next charges come out of it
 	uint32_t done;	    // items finished: progress
 	uint64_t last_done_ns;

@@ -13,6 +13,8 @@
 // Bounds what one look costs a launch.
 #define POLL_NOT_READY 4
 #define POLL_READY 16
+// Host time that a launch may take beyond the usual without spoiling its sample.
+#define GS_TRACK_GAP_NS 500
 
 // While any thread captures in global mode, the driver fails that capture if
 // another thread makes a call such as cuEventQuery. A thread in relaxed mode is
@@ -209,6 +211,40 @@ void gs_track_end(uint32_t gpu, int32_t index, CUstream stream, enum gs_gate_fla
 	__atomic_store_n(&item->state, GS_TRACK_LIVE, __ATOMIC_RELEASE);
 }
 
+// gap_usual tells whether a launch followed its start event as quickly as it can. A
+// thread that was interrupted in between, or a launch that had to load its module,
+// makes a gap of which nobody knows how much lies before the work began.
+static bool gap_usual(struct gs_gate_gpu *g, uint64_t gap)
+{
+	uint64_t least = GS_LOAD(g->gap_ns);
+
+	if (least == 0 || gap < least)
+		GS_STORE(g->gap_ns, gap);
+	else if (gap > least + least / 2 + GS_TRACK_GAP_NS) {
+		GS_STORE(g->gap_ns, least + least / 64 + 1); // the host may have become slower
+		return false;
+	}
+	return true;
+}
+
+// item_sample returns the time between the item's events and what it is worth.
+static uint64_t item_sample(uint32_t gpu, const struct gs_track_item *item, float ms, uint64_t now,
+			    enum gs_price_kind *ret_kind)
+{
+	uint64_t sample_ns = (uint64_t)((double)ms * 1e6);
+
+	*ret_kind = gs_gate_clean(gpu, item, now) ? GS_PRICE_CLEAN : item->busy ? GS_PRICE_BUSY : GS_PRICE_WALL;
+	if (!item->gap_ns)
+		return sample_ns;
+	// In an idle stream the start event is over before the launch is made, and
+	// the work begins before the launch returns: take the middle.
+	if (!gap_usual(&gs_gate.gpu[gpu], item->gap_ns))
+		*ret_kind = GS_PRICE_WALL;
+	else
+		sample_ns -= item->gap_ns < sample_ns ? item->gap_ns / 2 : sample_ns / 2;
+	return sample_ns;
+}
+
 static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 {
 	struct gs_price_change change;
@@ -219,13 +255,7 @@ static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 	if (!item->sample ||
 	    gs_gate.driver.event_elapsed(&ms, item->start, item->end) != CUDA_SUCCESS || !(ms >= 0))
 		return;
-	sample_ns = (uint64_t)((double)ms * 1e6);
-	// In an idle stream the start event is over before the launch is made: what
-	// lies between is the host's time, not the GPU's.
-	if (item->gap_ns)
-		sample_ns = item->gap_ns < sample_ns - sample_ns / 4 ? sample_ns - item->gap_ns
-								     : sample_ns / 4;
-	kind = gs_gate_clean(gpu, item, now) ? GS_PRICE_CLEAN : item->busy ? GS_PRICE_BUSY : GS_PRICE_WALL;
+	sample_ns = item_sample(gpu, item, ms, now, &kind);
 	gs_price_observe(&gs_gate.prices, item->ref, sample_ns, kind, item->charged_ns, now, &change);
 	gs_gate_settled(gpu, item, &change, sample_ns, now);
 }

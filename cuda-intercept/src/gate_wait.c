@@ -25,8 +25,10 @@ static void pass_read(struct gs_pass *p)
 	p->alone = GS_LOAD(p->limit->alone) != 0;
 	if (inflight_us)
 		p->bound_ns = (uint64_t)inflight_us * 1000;
+	else if (p->alone)
+		p->bound_ns = p->capped ? GS_GATE_INFLIGHT_ALONE_NS : GS_GATE_UNBOUND;
 	else
-		p->bound_ns = p->alone && !p->capped ? GS_GATE_UNBOUND : GS_GATE_INFLIGHT_NS;
+		p->bound_ns = GS_GATE_INFLIGHT_NS;
 	if (!gs_gate.trackable)
 		p->bound_ns = GS_GATE_UNBOUND;
 	p->quantum_ns = p->bound_ns / GS_GATE_MARKS;
