@@ -142,6 +142,7 @@ func TestCheck(t *testing.T) {
 	bind := func(source string) func(object) {
 		return with(t, `{"type":"bind","source":"`+source+`","destination":"/x","options":["rbind"]}`, "mounts")
 	}
+	env := func(v string) func(object) { return with(t, `"`+v+`"`, "process", "env") }
 	all := with(t, `{"allow":true,"access":"rwm"}`, "linux", "resources", "devices")
 	for name, c := range map[string]struct {
 		change func(object)
@@ -168,6 +169,13 @@ func TestCheck(t *testing.T) {
 		"bind of a neighbour's":   {bind("/run/gpushare/c/other"), CodeBind, "/run/gpushare"},
 		"bind beside it":          {bind("/run/gpushare-not"), "", ""},
 		"bind of a socket":        {bind("/run/docker.sock"), "", ""},
+		"the real driver first":   {env("LD_PRELOAD=/run/gpushare/driver/cuda.real"), CodeEnvironment, "LD_PRELOAD"},
+		"the same, odd spelling":  {env("LD_PRELOAD=/a.so:/proc/self/root/run/./gpushare//driver/nvml.real"), CodeEnvironment, "LD_PRELOAD"},
+		"the same, relative":      {env("LD_PRELOAD=x.so ./cuda.real"), CodeEnvironment, "LD_PRELOAD"},
+		"the same as auditor":     {env("LD_AUDIT=/run/gpushare/driver/cuda.real"), CodeEnvironment, "LD_AUDIT"},
+		"the driver's directory":  {env("LD_LIBRARY_PATH=/usr/local/cuda/lib64:/run/gpushare/driver"), CodeEnvironment, "LD_LIBRARY_PATH"},
+		"an allocator of its own": {env("LD_PRELOAD=/usr/lib/libjemalloc.so.2"), "", ""},
+		"a like name":             {env("LD_LIBRARY_PATH=/opt/run/gpushare-tools/lib"), "", ""},
 	} {
 		err := patched(t, c.change).Check(h)
 		var r *Refusal

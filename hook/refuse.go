@@ -3,11 +3,15 @@
 
 package hook
 
-import "slices"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // Check refuses a GPU container in which the limit could not hold.
 func (s *Spec) Check(h *Host) error {
-	for _, check := range []func(*Host) error{s.checkPrivileged, s.checkCapabilities, s.checkNamespaces, s.checkMounts} {
+	for _, check := range []func(*Host) error{s.checkPrivileged, s.checkCapabilities, s.checkNamespaces, s.checkMounts, s.checkEnvironment} {
 		if err := check(h); err != nil {
 			return err
 		}
@@ -77,6 +81,26 @@ func (s *Spec) checkMounts(h *Host) error {
 		source, run := h.real(m.source), h.real(h.RunDir)
 		if within(source, run) || within(run, source) {
 			return refuse(CodeBind, "GPU container with the host's %q at %q refused: %s, where limits are kept, lies in it: mount only the directories that it needs", m.source, m.destination, h.RunDir)
+		}
+	}
+	return nil
+}
+
+// checkEnvironment refuses words to the loader that would put the real driver
+// before ours. A program can still do that by itself; a mere setting shall not.
+func (s *Spec) checkEnvironment(*Host) error {
+	for _, e := range s.env {
+		name, value, _ := strings.Cut(e, "=")
+		if name != "LD_PRELOAD" && name != "LD_AUDIT" && name != "LD_LIBRARY_PATH" {
+			continue
+		}
+		for _, p := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" :;", r) }) {
+			p = path.Clean(p)
+			base := path.Base(p)
+			if strings.HasSuffix(p, ContainerDir) || strings.Contains(p, ContainerDir+"/") ||
+				base == path.Base(cudaLibrary.realPath) || base == path.Base(nvmlLibrary.realPath) {
+				return refuse(CodeEnvironment, "GPU container with %s=%q refused: it would load the real driver before its limits: leave the variable out", name, value)
+			}
 		}
 	}
 	return nil
