@@ -129,14 +129,15 @@ static bool send_all(int fd, const void *head, size_t nhead, const void *data, s
     return r == (ssize_t)(nhead + n);
 }
 
-static ssize_t receive(int fd, void *buf, size_t n, int *fds, int nfds)
+/* Receives one message into two parts and nfds descriptors. */
+static ssize_t receive(int fd, struct sg_reply *head, void *data, size_t n, int *fds, int nfds)
 {
     union {
         char buf[CMSG_SPACE(2 * sizeof(int))];
         struct cmsghdr align;
     } c;
-    struct iovec v = {buf, n};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+    struct iovec v[2] = {{head, sizeof(*head)}, {data, n}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = n ? 2 : 1};
     struct cmsghdr *h;
     ssize_t r;
 
@@ -147,7 +148,9 @@ static ssize_t receive(int fd, void *buf, size_t n, int *fds, int nfds)
     do
         r = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
     while (r < 0 && errno == EINTR);
-    if (r <= 0 || !nfds)
+    if (r < (ssize_t)sizeof(*head))
+        return -1;
+    if (!nfds)
         return r;
     h = CMSG_FIRSTHDR(&m);
     if (!h || h->cmsg_type != SCM_RIGHTS || h->cmsg_len != CMSG_LEN((size_t)nfds * sizeof(int)))
@@ -159,9 +162,9 @@ static ssize_t receive(int fd, void *buf, size_t n, int *fds, int nfds)
 /* Connects and maps the shared memory. Returns 0 or a negative errno. */
 int sg_connect(uint32_t kind)
 {
-    static char buf[SG_MAX_MESSAGE]; /* the caller's lock makes this safe */
     struct sg_request req = {.op = SG_OP_HELLO, .a = kind, .b = SG_WIRE_VERSION};
     int fds[2] = {-1, -1}, fd = find_host(), nfds = kind == SG_KIND_CUDA ? 2 : 0;
+    struct sg_reply rep;
     ssize_t n;
 
     if (fd < 0)
@@ -169,10 +172,9 @@ int sg_connect(uint32_t kind)
     fd = high(fd);
     if (!send_all(fd, &req, sizeof(req), NULL, 0))
         goto fail;
-    n = receive(fd, buf, sizeof(buf), fds, nfds);
-    if (n != (ssize_t)(sizeof(struct sg_reply) + sizeof(struct sg_hello)))
+    n = receive(fd, &rep, &sg_conn.hello, sizeof(sg_conn.hello), fds, nfds);
+    if (n != (ssize_t)(sizeof(rep) + sizeof(sg_conn.hello)))
         goto fail;
-    memcpy(&sg_conn.hello, buf + sizeof(struct sg_reply), sizeof(struct sg_hello));
     if (sg_conn.hello.gpus > SG_MAX_GPUS)
         goto fail;
     if (nfds) {
@@ -203,27 +205,19 @@ fail:
 CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
                  size_t *ret_len)
 {
-    char buf[SG_MAX_MESSAGE];
     ssize_t n = -1;
 
     pthread_mutex_lock(&sg_conn.rpc_lock);
     req->id = ++sg_conn.next_id;
     if (!sg_conn.lost && send_all(sg_conn.fd, req, sizeof(*req), data, req->len))
-        n = receive(sg_conn.fd, buf, sizeof(buf), NULL, 0);
-    if (n < (ssize_t)sizeof(*ret))
+        n = receive(sg_conn.fd, ret, out, out ? out_size : 0, NULL, 0);
+    if (n < 0)
         sg_conn.lost = true;
     pthread_mutex_unlock(&sg_conn.rpc_lock);
-    if (n < (ssize_t)sizeof(*ret))
+    if (n < 0)
         return CUDA_ERROR_UNKNOWN;
-    memcpy(ret, buf, sizeof(*ret));
-    n -= (ssize_t)sizeof(*ret);
-    if (out) {
-        if ((size_t)n > out_size)
-            n = (ssize_t)out_size;
-        memcpy(out, buf + sizeof(*ret), (size_t)n);
-    }
     if (ret_len)
-        *ret_len = (size_t)n;
+        *ret_len = (size_t)n - sizeof(*ret);
     return (CUresult)ret->status;
 }
 

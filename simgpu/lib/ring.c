@@ -144,17 +144,24 @@ CUresult sg_wait(uint32_t slot, uint64_t position)
     return r;
 }
 
+/* Waits for what the streams of a context hold now. */
 static CUresult wait_streams(CUcontext ctx, bool blocking_only)
 {
-    struct {
+    struct position {
         uint32_t slot;
         uint64_t pushed;
-    } all[SG_STREAM_SLOTS];
-    size_t n = 0;
+    } few[16], *all = few; /* callers' stacks may be small */
+    size_t n = 0, want = 0;
     CUresult r = CUDA_SUCCESS;
 
     sg_lock();
-    for (CUstream s = ctx->streams; s && n < SG_LEN(all); s = s->next) {
+    for (CUstream s = ctx->streams; s; s = s->next)
+        want++;
+    if (want > SG_LEN(few) && !(all = malloc(want * sizeof(*all)))) {
+        sg_unlock();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    for (CUstream s = ctx->streams; s; s = s->next) {
         if (blocking_only && s->kind == SG_STREAM_NONBLOCKING)
             continue;
         all[n].slot = s->slot;
@@ -163,6 +170,8 @@ static CUresult wait_streams(CUcontext ctx, bool blocking_only)
     sg_unlock();
     while (n-- && r == CUDA_SUCCESS)
         r = sg_wait(all[n].slot, all[n].pushed);
+    if (all != few)
+        free(all);
     return r;
 }
 
