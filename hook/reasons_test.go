@@ -142,7 +142,9 @@ func TestCheck(t *testing.T) {
 	bind := func(source string) func(object) {
 		return with(t, `{"type":"bind","source":"`+source+`","destination":"/x","options":["rbind"]}`, "mounts")
 	}
-	env := func(v string) func(object) { return with(t, `"`+v+`"`, "process", "env") }
+	env := func(v string) func(object) {
+		return func(o object) { o["process"].(object).setTexts("env", []string{"PATH=/bin", v}) }
+	}
 	all := with(t, `{"allow":true,"access":"rwm"}`, "linux", "resources", "devices")
 	for name, c := range map[string]struct {
 		change func(object)
@@ -169,11 +171,11 @@ func TestCheck(t *testing.T) {
 		"bind of a neighbour's":   {bind("/run/gpushare/c/other"), CodeBind, "/run/gpushare"},
 		"bind beside it":          {bind("/run/gpushare-not"), "", ""},
 		"bind of a socket":        {bind("/run/docker.sock"), "", ""},
-		"the real driver first":   {env("LD_PRELOAD=/run/gpushare/driver/cuda.real"), CodeEnvironment, "LD_PRELOAD"},
-		"the same, odd spelling":  {env("LD_PRELOAD=/a.so:/proc/self/root/run/./gpushare//driver/nvml.real"), CodeEnvironment, "LD_PRELOAD"},
-		"the same, relative":      {env("LD_PRELOAD=x.so ./cuda.real"), CodeEnvironment, "LD_PRELOAD"},
-		"the same as auditor":     {env("LD_AUDIT=/run/gpushare/driver/cuda.real"), CodeEnvironment, "LD_AUDIT"},
-		"the driver's directory":  {env("LD_LIBRARY_PATH=/usr/local/cuda/lib64:/run/gpushare/driver"), CodeEnvironment, "LD_LIBRARY_PATH"},
+		"the real driver first":   {env("LD_PRELOAD=/run/gpushare/driver/cuda.real"), CodeLoader, "LD_PRELOAD"},
+		"the same, odd spelling":  {env("LD_PRELOAD=/a.so:/proc/self/root/run/./gpushare//driver/nvml.real"), CodeLoader, "LD_PRELOAD"},
+		"the same, relative":      {env("LD_PRELOAD=x.so ./cuda.real"), CodeLoader, "LD_PRELOAD"},
+		"the same as auditor":     {env("LD_AUDIT=/run/gpushare/driver/cuda.real"), CodeLoader, "LD_AUDIT"},
+		"the driver's directory":  {env("LD_LIBRARY_PATH=/usr/local/cuda/lib64:/run/gpushare/driver"), CodeLoader, "LD_LIBRARY_PATH"},
 		"an allocator of its own": {env("LD_PRELOAD=/usr/lib/libjemalloc.so.2"), "", ""},
 		"a like name":             {env("LD_LIBRARY_PATH=/opt/run/gpushare-tools/lib"), "", ""},
 	} {

@@ -11,7 +11,7 @@ import (
 
 // Check refuses a GPU container in which the limit could not hold.
 func (s *Spec) Check(h *Host) error {
-	for _, check := range []func(*Host) error{s.checkPrivileged, s.checkCapabilities, s.checkNamespaces, s.checkMounts, s.checkEnvironment} {
+	for _, check := range []func(*Host) error{s.checkPrivileged, s.checkCapabilities, s.checkNamespaces, s.checkMounts, s.checkLoader} {
 		if err := check(h); err != nil {
 			return err
 		}
@@ -86,9 +86,9 @@ func (s *Spec) checkMounts(h *Host) error {
 	return nil
 }
 
-// checkEnvironment refuses words to the loader that would put the real driver
+// checkLoader refuses words to the loader that would put the real driver
 // before ours. A program can still do that by itself; a mere setting shall not.
-func (s *Spec) checkEnvironment(*Host) error {
+func (s *Spec) checkLoader(*Host) error {
 	for _, e := range s.env {
 		name, value, _ := strings.Cut(e, "=")
 		if name != "LD_PRELOAD" && name != "LD_AUDIT" && name != "LD_LIBRARY_PATH" {
@@ -99,7 +99,7 @@ func (s *Spec) checkEnvironment(*Host) error {
 			base := path.Base(p)
 			if strings.HasSuffix(p, ContainerDir) || strings.Contains(p, ContainerDir+"/") ||
 				base == path.Base(cudaLibrary.realPath) || base == path.Base(nvmlLibrary.realPath) {
-				return refuse(CodeEnvironment, "GPU container with %s=%q refused: it would load the real driver before its limits: leave the variable out", name, value)
+				return refuse(CodeLoader, "GPU container with %s=%q refused: it would load the real driver before its limits: leave the variable out", name, value)
 			}
 		}
 	}
