@@ -17,16 +17,19 @@ if [ -x "$zig" ] && cmp -s "$here/requirements.txt" "$stamp"; then
 	echo "$zig"
 	exit 0
 fi
-if ! python3 -m pip --version >/dev/null 2>&1; then
-	echo "setup.sh: python3 with pip is needed to fetch the C toolchain; install python3-pip" >&2
+if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+	echo "setup.sh: python3 with venv is needed to fetch the C toolchain: apt-get install python3-venv" >&2
 	exit 1
 fi
 mkdir -p "$cache"
 # Two makes may run at once: each fills a directory of its own, the rename decides.
 tmp=$(mktemp -d "$cache/zig.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
-python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+# A pip of its own: the system's may be missing, or refuse to install (PEP 668).
+python3 -m venv "$tmp/venv"
+"$tmp/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
 	--require-hashes --target "$tmp" -r "$here/requirements.txt" >&2
+rm -rf "$tmp/venv"
 cp "$here/requirements.txt" "$tmp/requirements.txt"
 chmod 0755 "$tmp"
 rm -rf "$target"
