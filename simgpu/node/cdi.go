@@ -95,6 +95,9 @@ func (l Layout) spec(path string, hooks bool) error {
 			}
 		} else {
 			bind(full, filepath.Join(containerLib, name+".1"))
+			if name == "libcuda.so" { // without a version programs look for this one only
+				bind(full, filepath.Join(containerLib, name))
+			}
 		}
 	}
 	if hooks {

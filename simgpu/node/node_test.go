@@ -89,7 +89,7 @@ func TestSpecs(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if got := mounts(plain); got != "simgpu libcuda.so.1.2.3 libcuda.so.1 libnvidia-ml.so.1.2.3 libnvidia-ml.so.1" {
+	if got := mounts(plain); got != "simgpu libcuda.so.1.2.3 libcuda.so.1 libcuda.so libnvidia-ml.so.1.2.3 libnvidia-ml.so.1" {
 		t.Errorf("plain mounts %s", got)
 	}
 	if got := mounts(hooked); got != "simgpu libcuda.so.1.2.3 libnvidia-ml.so.1.2.3" {
