@@ -43,6 +43,7 @@ type client struct {
 	contexts map[uint32]*clientContext
 	nextCtx  uint32
 	streams  [wire.StreamSlots]*stream
+	position [wire.StreamSlots]uint64 // reached by the streams before
 	live     []*stream
 	allocs   map[uint64]allocation
 	nextMem  uint64
@@ -68,8 +69,9 @@ type stream struct {
 	c       *client
 	slot    uint32
 	sim     *sim.Stream
-	done    uint64
-	closing bool // the slot is free when the stream has run dry
+	base    uint64 // position of the slot when the stream began: positions never go back
+	done    uint64 // position reached
+	closing bool   // the slot is free when the stream has run dry
 }
 
 type allocation struct {
@@ -212,10 +214,9 @@ func (h *Host) addStream(c *client, cc *clientContext, kind sim.StreamKind) (uin
 		if c.streams[slot] != nil {
 			continue
 		}
-		s := &stream{c: c, slot: slot}
+		s := &stream{c: c, slot: slot, base: c.position[slot], done: c.position[slot]}
 		s.sim = h.machine.AddStream(cc.sim, kind, s)
-		store64(&c.shm.Stream[slot].Done, 0)
-		store64(&c.shm.Stream[slot].Wanted, 0)
+		store64(&c.shm.Stream[slot].Done, s.base)
 		c.streams[slot] = s
 		c.live = append(c.live, s)
 		return slot, nil
@@ -223,7 +224,15 @@ func (h *Host) addStream(c *client, cc *clientContext, kind sim.StreamKind) (uin
 	return 0, fmt.Errorf("all %d streams in use", wire.StreamSlots)
 }
 
+// freeStream gives a slot back. What is still queued counts as done: a thread
+// that waits for it must not wait for ever.
 func (c *client) freeStream(s *stream) {
+	if n := s.sim.Len(); n > 0 {
+		s.done += uint64(n)
+		store64(&c.shm.Stream[s.slot].Done, s.done)
+		c.wake = true
+	}
+	c.position[s.slot] = s.done
 	c.streams[s.slot] = nil
 	c.live = slices.DeleteFunc(c.live, func(o *stream) bool { return o == s })
 }

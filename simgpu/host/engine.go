@@ -211,7 +211,7 @@ func (c *client) nextWake(now, next int64) int64 {
 		if wanted <= s.done {
 			continue
 		}
-		until = min(until, max(now+s.sim.Remaining(wanted), next, now+shortestWait.Nanoseconds()))
+		until = min(until, max(now+s.sim.Remaining(wanted-s.base), next, now+shortestWait.Nanoseconds()))
 	}
 	return until
 }

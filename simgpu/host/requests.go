@@ -39,6 +39,7 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		}
 		h.catchUpOne(c)
 		h.dropContext(c, req.Ctx)
+		c.publish()
 		h.kick()
 	case wire.OpStreamCreate:
 		cc := c.contexts[req.Ctx]
@@ -49,7 +50,7 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if err != nil {
 			return fail(wire.CUDAOutOfMemory)
 		}
-		rep.A = uint64(slot)
+		rep.A, rep.B = uint64(slot), c.streams[slot].base
 	case wire.OpStreamDestroy:
 		if req.A >= wire.StreamSlots || c.streams[req.A] == nil {
 			return fail(wire.CUDAInvalidHandle)
@@ -85,7 +86,7 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if req.A < wire.StreamSlots && c.streams[req.A] != nil {
 			h.catchUpOne(c)
 			if s := c.streams[req.A]; s != nil {
-				h.machine.Release(s.sim, req.B)
+				h.machine.Release(s.sim, req.B-s.base)
 			}
 			c.publish()
 			h.kick()

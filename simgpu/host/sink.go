@@ -21,11 +21,11 @@ var _ sim.Sink = (*sink)(nil)
 func (k *sink) Done(ss *sim.Stream, seq uint64, _ sim.Time) {
 	s := ss.Owner.(*stream)
 	c := s.c
-	s.done = seq
+	s.done = s.base + seq
 	c.pending--
 	slot := &c.shm.Stream[s.slot]
-	store64(&slot.Done, seq)
-	if load64(&slot.Wanted) == seq {
+	store64(&slot.Done, s.done)
+	if load64(&slot.Wanted) == s.done {
 		c.wake = true
 	}
 	if s.closing && ss.Len() == 0 {
@@ -46,7 +46,7 @@ func (k *sink) Recorded(e sim.EventID, gen uint64, t sim.Time) {
 func (k *sink) HostDue(ss *sim.Stream, seq uint64, _ sim.Time) {
 	s := ss.Owner.(*stream)
 	c := s.c
-	store64(&c.shm.HostDue[c.hostHead%wire.HostSlots], uint64(s.slot)<<48|seq&(1<<48-1))
+	store64(&c.shm.HostDue[c.hostHead%wire.HostSlots], uint64(s.slot)<<48|(s.base+seq)&(1<<48-1))
 	c.hostHead++
 	atomic.StoreUint32(&c.shm.HostHead, c.hostHead)
 	c.wakeHost = true

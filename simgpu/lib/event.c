@@ -151,20 +151,18 @@ SG_API CUresult cuEventQuery(CUevent e)
 
 SG_API CUresult cuEventSynchronize(CUevent e)
 {
+    CUresult r;
+
     SG_ENTER();
     if (!e || e->magic != SG_EVENT)
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
-    /* A slot that a new stream has taken over starts again at 0, and then the
-     * event's stream has run dry. */
-    while (!complete(e)) {
-        CUresult r = sg_wait(e->stream_slot, e->position);
-
-        if (r != CUDA_SUCCESS)
-            return r;
-    }
-    return CUDA_SUCCESS;
+    if (complete(e))
+        return CUDA_SUCCESS;
+    r = sg_wait(e->stream_slot, e->position);
+    /* Work that its context's end dropped is passed, but not recorded. */
+    return r == CUDA_SUCCESS && !complete(e) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : r;
 }
 
 static CUresult elapsed(float *ms, CUevent a, CUevent b)

@@ -93,7 +93,7 @@ struct CUstream_st {
     uint32_t kind;
     unsigned flags;
     int priority;
-    uint64_t pushed; /* entries submitted; under ring_lock */
+    uint64_t pushed; /* position of the newest entry; under ring_lock */
     unsigned long long serial;
     pthread_t thread; /* of a per-thread default stream */
     bool per_thread;

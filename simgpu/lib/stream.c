@@ -7,19 +7,21 @@
 /* Makes a stream. The lock is held. */
 CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priority, CUstream *ret)
 {
-    uint64_t slot;
+    struct sg_request req = {.op = SG_OP_STREAM_CREATE, .ctx = ctx->id, .a = kind};
+    struct sg_reply rep;
     CUstream s;
-    CUresult r = sg_rpc(SG_OP_STREAM_CREATE, 0, ctx->id, kind, &slot);
+    CUresult r = sg_call(&req, NULL, &rep, NULL, 0, NULL);
 
     if (r != CUDA_SUCCESS)
         return r;
-    s = slot < SG_STREAM_SLOTS ? calloc(1, sizeof(*s)) : NULL;
+    s = rep.a < SG_STREAM_SLOTS ? calloc(1, sizeof(*s)) : NULL;
     if (!s) {
-        sg_rpc(SG_OP_STREAM_DESTROY, 0, 0, slot, NULL);
+        sg_rpc(SG_OP_STREAM_DESTROY, 0, 0, rep.a, NULL);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     s->magic = SG_STREAM;
-    s->slot = (uint32_t)slot;
+    s->slot = (uint32_t)rep.a;
+    s->pushed = rep.b;
     s->ctx = ctx;
     s->kind = kind;
     s->flags = flags;

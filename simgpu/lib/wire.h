@@ -24,7 +24,7 @@
 #define SG_OP_HELLO 1u        /* a: kind, b: version; answers with sg_hello and descriptors */
 #define SG_OP_CTX_CREATE 2u   /* gpu; answers a: context */
 #define SG_OP_CTX_DESTROY 3u  /* ctx */
-#define SG_OP_STREAM_CREATE 4u /* ctx, a: stream kind; answers a: slot */
+#define SG_OP_STREAM_CREATE 4u /* ctx, a: stream kind; answers a: slot, b: its position */
 #define SG_OP_STREAM_DESTROY 5u /* a: slot */
 #define SG_OP_FUNCTION 6u     /* data: name; answers a: function */
 #define SG_OP_ALLOC 7u        /* gpu, a: bytes; answers a: allocation */
@@ -130,7 +130,7 @@ struct sg_entry {
 };
 
 struct sg_stream_slot {
-    uint64_t done;   /* host: entries of this stream that are complete */
+    uint64_t done;   /* host: position reached: entries ever complete in this slot */
     uint64_t wanted; /* client: a thread waits until done reaches this */
 };
 

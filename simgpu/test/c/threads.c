@@ -59,6 +59,15 @@ static void *work(void *arg)
             OK(cuLaunchHostFunc(s, count, NULL));
             OK(cuStreamSynchronize(s));
         }
+        if (i % 5 == 0) { /* streams come and go while others wait for the context */
+            CUstream brief;
+
+            OK(cuStreamCreate(&brief, 0));
+            for (int k = 0; k < 20; k++)
+                OK(launch(f, brief));
+            OK(cuStreamDestroy_v2(brief));
+            OK(cuCtxSynchronize());
+        }
         OK(cuMemcpyDtoH_v2_ptds(back, p, 64));
         TRUE(back[63] == (unsigned char)(id + i));
         OK(cuMemFree_v2(p));
