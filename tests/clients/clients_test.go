@@ -3,16 +3,16 @@
 
 //go:build clients
 
-// Package clients runs unmodified Python CUDA programs, as published, in a container
-// with a share of a SIMULATED GPU.
+// Package clients runs unmodified Python CUDA programs, as published, on a SIMULATED
+// GPU: bare on the host, with all of the GPU, and in a container with a share of it.
 package clients
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +20,40 @@ import (
 
 	"github.com/gpushare/gpushare/tests/node"
 )
+
+var (
+	full   = flag.Bool("full", false, "run all clients, not only those that must work")
+	record = flag.String("record", "", "directory, from the checkout's root, for the table of what was seen")
+)
+
+const (
+	mib      = uint64(1) << 20
+	gib      = uint64(1) << 30
+	capacity = 80 * gib
+	share    = 4 * gib
+)
+
+// client is a script of py/ around one published package.
+type client struct {
+	script   string
+	required bool
+	// slack is how many bytes below its limit the client's own error may come.
+	slack uint64
+	// says is what the client itself prints, but for empty lines.
+	says string
+}
+
+var all = []client{
+	// Its own pieces are that large.
+	{script: "nvml_view", required: true, slack: 256 * mib},
+	{script: "numba_fill", required: true, slack: mib},
+	{script: "tinygrad_fill", required: true, slack: mib},
+	// A pool grows in steps.
+	{script: "cuda_core_fill", slack: 32 * mib},
+	{script: "taichi_fill", slack: mib, says: "[Taichi] Starting on arch=cuda"},
+	// Holds a little and looks.
+	{script: "tools_view", slack: capacity},
+}
 
 func TestPythonClients(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -33,59 +67,74 @@ func TestPythonClients(t *testing.T) {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 9*time.Minute)
 	defer cancel()
-	wheels := filepath.Join(root, ".cache/clients")
-	image := filepath.Join(root, ".cache/images/python")
-	for _, cmd := range [][]string{{"tests/setup/wheels.sh", wheels}, {"tests/setup/image.sh", "python", image}} {
+	p := &place{root: root, wheels: filepath.Join(root, ".cache/clients"), image: filepath.Join(root, ".cache/images/python")}
+	for _, cmd := range [][]string{{"tests/setup/wheels.sh", p.wheels}, {"tests/setup/image.sh", "python", p.image}} {
 		cmd[0] = filepath.Join(root, cmd[0])
 		if r := node.Run(ctx, nil, cmd...); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 	}
-	n, err := node.Start(ctx, node.Options{Root: root})
-	if err != nil {
+	if p.n, err = node.Start(ctx, node.Options{Root: root, Memory: "80GiB"}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if t.Failed() {
-			t.Logf("gpushared's log ends:\n%s", n.LogTail("gpushared", 20))
-		}
-		if err := n.Close(); err != nil {
+		if err := p.n.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := n.Import(ctx, image, "python"); err != nil {
+	if err := p.prepare(ctx); err != nil {
 		t.Fatal(err)
 	}
-	const limit = uint64(4) << 30
-	for _, script := range []string{"nvml_view.py", "numba_fill.py", "tinygrad_fill.py"} {
-		t.Run(script, func(t *testing.T) {
-			name := strings.TrimSuffix(script, ".py")
-			r := n.Docker(ctx, "create", "--name", name, "--runtime", node.Runtime, "--network", "none",
-				"-e", "GPUSHARE_MEMORY=4Gi", "-e", "GPUSHARE_COMPUTE=50%",
-				"-e", "HOME=/tmp", "-e", "CACHEDB=/tmp/tinygrad.db",
-				"-v", wheels+":/usr/local/lib/python3.11/dist-packages:ro",
-				"-v", filepath.Join(root, "tests/clients/py")+":/clients:ro",
-				"python", "python3", "/clients/"+script, strconv.FormatUint(limit, 10))
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
-			id := strings.TrimSpace(r.Stdout)
-			defer n.Docker(context.Background(), "rm", "-f", id)
-			r = n.Docker(ctx, "start", "-a", id)
-			if r.Err != nil || !strings.Contains(r.Stdout, "passed") {
-				t.Fatalf("%v\n%s%s", r.Err, r.Stdout, r.Stderr)
-			}
-			t.Log(strings.TrimSpace(r.Stdout))
-			a, err := n.Account(ctx, id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if a.HighWaterBytes > limit {
-				t.Errorf("the simulator counts %d bytes, %d over the limit", a.HighWaterBytes, a.HighWaterBytes-limit)
-			}
-			if strings.Contains(script, "fill") && a.HighWaterBytes < limit/2 {
-				t.Errorf("only %d bytes were used: the test did not reach the limit", a.HighWaterBytes)
-			}
-		})
+	var seen []row
+	for _, c := range all {
+		if !c.required && !*full {
+			continue
+		}
+		for _, way := range []struct {
+			name  string
+			limit uint64
+			run   func(context.Context, string, uint64) (outcome, error)
+		}{{"bare", capacity, p.bare}, {"limited", share, p.limited}} {
+			t.Run(c.script+"/"+way.name, func(t *testing.T) {
+				o, err := way.run(ctx, c.script, way.limit)
+				if err == nil {
+					check(t, c, way.limit, o)
+				} else {
+					t.Error(err)
+				}
+				seen = append(seen, row{client: c, way: way.name, limit: way.limit, outcome: o, failed: t.Failed()})
+			})
+		}
+	}
+	if *record != "" {
+		file, err := write(filepath.Join(root, *record), seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log("written: ", file)
+	}
+}
+
+func check(t *testing.T, c client, limit uint64, o outcome) {
+	if o.code != 0 {
+		t.Errorf("exit status %d", o.code)
+	}
+	if printed := strings.Trim(o.stdout+o.stderr, "\n"); printed != c.says {
+		t.Errorf("stdout %q, stderr %q, the client alone says %q", o.stdout, o.stderr, c.says)
+	}
+	if c.says == "" && o.stdout+o.stderr != "" {
+		t.Errorf("empty lines were printed: %q %q", o.stdout, o.stderr)
+	}
+	if o.high > limit {
+		t.Errorf("the simulator counts %d bytes, %d over the limit", o.high, o.high-limit)
+	}
+	if o.high+c.slack < limit {
+		t.Errorf("the simulator counts %d bytes at most, the limit was %d: the client gave up early", o.high, limit)
+	}
+	if o.left != 0 {
+		t.Errorf("the simulator counts %d bytes after the end", o.left)
+	}
+	if !strings.Contains(o.Device, "(SIMULATED)") {
+		t.Errorf("the device is called %q", o.Device)
 	}
 }

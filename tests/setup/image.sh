@@ -4,7 +4,8 @@
 #
 # image.sh small DIR    a root file system with busybox, the glibc loader and the C
 #                       test clients, made of this machine's own files (1 s)
-# image.sh python DIR   Debian with python3, by debootstrap (2 min, kept in .cache)
+# image.sh python DIR   Debian with python3 and what the client wheels expect of a
+#                       system, by debootstrap (2 min, kept in .cache)
 #
 # DIR is made anew; nothing is fetched from an image registry.
 set -eu
@@ -44,11 +45,12 @@ small() {
 }
 
 python() {
-	[ -e "$dir/.complete" ] && exit 0
+	packages=python3,libx11-6 # taichi is linked with it
+	[ "$(cat "$dir/.complete" 2>/dev/null)" = "$packages" ] && exit 0
 	rm -rf "$dir" "$dir.new"
 	mkdir -p "$(dirname "$dir")"
 	log=$dir.log
-	if ! debootstrap --variant=minbase --include=python3 bookworm "$dir.new" >"$log" 2>&1; then
+	if ! debootstrap --variant=minbase --include="$packages" bookworm "$dir.new" >"$log" 2>&1; then
 		tail -n 20 "$log" >&2
 		echo "image: debootstrap failed, see $log" >&2
 		exit 1
@@ -57,7 +59,7 @@ python() {
 	mkdir -p "$dir.new/var/cache/apt/archives/partial" "$dir.new/var/lib/apt/lists/partial"
 	echo 'tenant:x:1000:1000:tenant:/tmp:/bin/sh' >>"$dir.new/etc/passwd"
 	echo 'tenant:x:1000:' >>"$dir.new/etc/group"
-	touch "$dir.new/.complete"
+	echo "$packages" >"$dir.new/.complete"
 	mv "$dir.new" "$dir"
 	rm -f "$log"
 }

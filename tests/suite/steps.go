@@ -31,7 +31,7 @@ var lists = map[string]func() ([]step, error){
 		steps := []step{
 			script("format", 60*time.Second, "sh", "-c", formatted),
 			script("go vet", 4*time.Minute, "go", "vet", "./..."),
-			script("go vet, container tests", 2*time.Minute, "go", "vet", "-tags", "e2e", "./tests/e2e/..."),
+			script("go vet, container tests", 2*time.Minute, "go", "vet", "-tags", "e2e clients", "./tests/e2e/...", "./tests/clients/..."),
 		}
 		unit, err := unitPackages()
 		if err != nil {
@@ -44,7 +44,7 @@ var lists = map[string]func() ([]step, error){
 	},
 	"e2e":         func() ([]step, error) { return e2e("."), nil },
 	"engines":     func() ([]step, error) { return e2e("TestMemoryLimit"), nil },
-	"clients":     func() ([]step, error) { return clients(), nil },
+	"clients":     func() ([]step, error) { return clients("-full", "-record", "docs/measurements"), nil },
 	"real-driver": func() ([]step, error) { return realDriver(), nil },
 	"lint":        func() ([]step, error) { return lint(), nil },
 }
@@ -106,8 +106,10 @@ func e2e(pattern string) []step {
 	return []step{goTest("containers", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m", "-run", pattern, "./tests/e2e/...")}
 }
 
-func clients() []step {
-	return []step{goTest("python clients", 12*time.Minute, "-count=1", "-tags", "clients", "-timeout", "11m", "./tests/clients/...")}
+// clients runs the Python clients that must work, and others if flags say so.
+func clients(flags ...string) []step {
+	args := []string{"-count=1", "-tags", "clients", "-timeout", "11m", "./tests/clients/...", "-args"}
+	return []step{goTest("python clients", 12*time.Minute, append(args, flags...)...)}
 }
 
 func realDriver() []step {

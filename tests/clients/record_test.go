@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build clients
+
+package clients
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+type row struct {
+	client
+	outcome
+	way    string
+	limit  uint64
+	failed bool
+}
+
+const preface = `# Python clients on a SIMULATED GPU, %s
+
+Unmodified packages as published (tests/clients/py/requirements*.txt), CPython 3.11, %s, %d CPUs.
+There was no GPU: every figure is of the SIMULATED one (%s). Written by ` + "`make test-clients`" + `.
+
+"bare" is the client on the host over the simulated driver with all of the GPU; "limited" the same in a Docker
+container under gpushare with a share of 4 GiB and half of the compute. In each run that works, the size that NVML and
+cuMemGetInfo gave was that in the third column, used + free was that size, and the only process that NVML listed was
+the client's own. The client copied, launched kernels on streams, timed them by events where it has them, allocated
+until its own out-of-memory error, gave all back, and allocated and launched again; gpustat and nvitop were only shown
+a program that holds 1 GiB. "Most in use" is the simulator's account, a context's own bytes included. Nothing was
+printed but what the client itself prints. All sizes are bytes.
+
+| client | run | size it saw | held at the error | most in use | free after | its own error | |
+|---|---|---|---|---|---|---|---|
+`
+
+// write makes the table of what was seen and returns its file.
+func write(dir string, rows []row) (string, error) {
+	day := time.Now().UTC().Format(time.DateOnly)
+	device := "none answered"
+	for _, r := range rows {
+		if r.Device != "" {
+			device = r.Device
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, preface, day, runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), device)
+	for _, r := range rows {
+		name, verdict := r.Client, "works"
+		if name == "" {
+			name = r.script
+		}
+		if r.failed {
+			verdict = "FAILED"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %d | %s | %s | %s |\n", name, r.way, r.limit,
+			bytes(r.Held), r.high, bytes(r.FreeAfter), strings.ReplaceAll(r.Error, "|", "/"), verdict)
+	}
+	file := filepath.Join(dir, "clients-"+day+".md")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("record: %w", err)
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		return "", fmt.Errorf("record: %w", err)
+	}
+	return file, nil
+}
+
+// bytes shows a count, or that there was none.
+func bytes(n uint64) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprint(n)
+}
