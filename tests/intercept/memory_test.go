@@ -6,6 +6,7 @@ package intercept
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,7 @@ func TestLedgerIsTheDriversFigure(t *testing.T) {
 			if len(h.lines) != 1 || h.lines[0] == "take 801" {
 				t.Skipf("the simulator has no such call: %q", h.lines)
 			}
-			used, charged := n.gpu().Used, c.ledger()
+			used, charged := n.gpu().Used, c.ledger()[0]
 			if h.lines[0] != "take 0" || used <= contextBytes || charged != used {
 				t.Errorf("%q; ledger %d, simulator %d", h.lines, charged, used)
 			}
@@ -176,6 +177,46 @@ func TestLedgerIsTheDriversFigure(t *testing.T) {
 			}
 			h.kill()
 		})
+	}
+}
+
+// Limits are by GPU, known by its UUID: the driver's order is not the page's, and
+// CUDA_VISIBLE_DEVICES changes it again.
+func TestTwoGPUs(t *testing.T) {
+	n := simulateGPUs(t, 3)
+	tenant := compile(t, "tenant.c")
+	for visible, want := range map[string][2]uint64{
+		"":    {0, 1}, // device 0 is the page's second GPU
+		"1":   {1, 0},
+		"1,0": {1, 0},
+		"0,1": {0, 1},
+	} {
+		c := n.containerOn(n.limit(1, 300*mib), n.limit(0, 200*mib))
+		c.env = append(c.env, "CUDA_VISIBLE_DEVICES="+visible)
+		if visible == "" {
+			c.env = c.env[:1]
+		}
+		h := c.start(true, tenant, "init", "info", fmt.Sprintf("fill=%d", mib), "info", "hold")
+		limit := want[0]*300*mib + want[1]*200*mib
+		lines := []string{
+			fmt.Sprintf("info 0 %d %d", limit-contextBytes, limit),
+			fmt.Sprintf("fill %d", limit-contextBytes),
+			fmt.Sprintf("info 0 0 %d", limit),
+		}
+		if !slices.Equal(h.lines, lines) {
+			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", visible, h.lines, lines)
+		}
+		if got := c.ledger(); got[0] != want[0]*limit || got[1] != want[1]*limit {
+			t.Errorf("CUDA_VISIBLE_DEVICES=%q: ledger %d", visible, got)
+		}
+		h.kill()
+		waitFor(t, "empty GPUs", func() bool { return n.gpus()[0].Used+n.gpus()[1].Used == 0 })
+	}
+	// The third GPU is not in the page.
+	c := n.containerOn(n.limit(1, 300*mib), n.limit(0, 200*mib))
+	c.env = append(c.env, "CUDA_VISIBLE_DEVICES=2")
+	if out, err := c.run(tenant, "init"); err == nil || out != "init 100\n" {
+		t.Errorf("a GPU of others: %v, output %q", err, out)
 	}
 }
 

@@ -39,6 +39,11 @@ type gpuStatus struct {
 // simulate starts a node with one GPU of 8 GiB whose contexts cost contextBytes.
 func simulate(t *testing.T) *node {
 	t.Helper()
+	return simulateGPUs(t, 1)
+}
+
+func simulateGPUs(t *testing.T, gpus int) *node {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
 	}
@@ -46,7 +51,7 @@ func simulate(t *testing.T) *node {
 	if _, err := os.Stat(n.bin); err != nil {
 		t.Fatalf("simulator: %v; run make simgpu", err)
 	}
-	cmd := exec.Command(n.bin, "up", "--dir", n.dir, "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib))
+	cmd := exec.Command(n.bin, "up", "--dir", n.dir, "--gpus", fmt.Sprint(gpus), "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib))
 	var msg strings.Builder
 	cmd.Stdout, cmd.Stderr = &msg, &msg
 	if err := cmd.Start(); err != nil {
@@ -66,8 +71,8 @@ func simulate(t *testing.T) *node {
 	return nil
 }
 
-// gpu is the simulator's account of its GPU.
-func (n *node) gpu() gpuStatus {
+// gpus is the simulator's account of its GPUs.
+func (n *node) gpus() []gpuStatus {
 	n.t.Helper()
 	out, err := exec.Command(n.bin, "status", "--dir", n.dir, "-o", "json").Output()
 	if err != nil {
@@ -76,31 +81,46 @@ func (n *node) gpu() gpuStatus {
 	var s struct {
 		GPUs []gpuStatus `json:"gpus"`
 	}
-	if err := json.Unmarshal(out, &s); err != nil || len(s.GPUs) != 1 {
+	if err := json.Unmarshal(out, &s); err != nil || len(s.GPUs) == 0 {
 		n.t.Fatalf("simgpu status: %v, %s", err, out)
 	}
-	return s.GPUs[0]
+	return s.GPUs
 }
+
+// gpu is the account of the first one.
+func (n *node) gpu() gpuStatus { return n.gpus()[0] }
 
 // container makes a container with that limit on the node's GPU.
 func (n *node) container(limit uint64) *container {
 	n.t.Helper()
-	g := region.GPULimit{MemoryLimit: limit, ContextBytes: contextBytes, CeilingMilli: 1000, Alone: 1}
-	id, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(n.gpu().UUID, "GPU-"), "-", ""))
+	return n.containerOn(n.limit(0, limit))
+}
+
+// limit is a page's entry for one of the node's GPUs.
+func (n *node) limit(gpu int, bytes uint64) region.GPULimit {
+	n.t.Helper()
+	g := region.GPULimit{MemoryLimit: bytes, ContextBytes: contextBytes, CeilingMilli: 1000, Alone: 1}
+	uuid := n.gpus()[gpu].UUID
+	id, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(uuid, "GPU-"), "-", ""))
 	if err != nil || copy(g.UUID[:], id) != 16 {
-		n.t.Fatalf("uuid %q: %v", n.gpu().UUID, err)
+		n.t.Fatalf("uuid %q: %v", uuid, err)
 	}
-	c := newContainer(n.t, g)
+	return g
+}
+
+func (n *node) containerOn(gpus ...region.GPULimit) *container {
+	n.t.Helper()
+	c := newContainer(n.t, gpus...)
 	c.driver = filepath.Join(n.dir, "lib/libcuda.so.1")
 	c.nvml = filepath.Join(n.dir, "lib/libnvidia-ml.so.1")
 	c.env = []string{"SIMGPU_SOCKET=" + filepath.Join(n.dir, "run/sock")}
 	return c
 }
 
-// ledger is the sum of the container's ledger.
-func (c *container) ledger() uint64 {
+// ledger is the sum of the container's ledger for each GPU.
+func (c *container) ledger() []uint64 {
 	c.t.Helper()
-	l, err := region.OpenLedger(filepath.Join(c.dir, "ledger"), 1)
+	l, err := region.OpenLedger(filepath.Join(c.dir, "ledger"), c.limits.GPUs())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -109,7 +129,11 @@ func (c *container) ledger() uint64 {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return u.GPU[0].Bytes
+	var sums []uint64
+	for _, g := range u.GPU {
+		sums = append(sums, g.Bytes)
+	}
+	return sums
 }
 
 // held is a program that runs until it is let go or killed.
