@@ -22,6 +22,8 @@
 // for a new ceiling to take hold.
 #define GS_GATE_INFLIGHT_ALONE_NS 20000000ULL
 #define GS_GATE_UNBOUND (UINT64_MAX / 4)
+// Two launches may be in flight up to this many times the bound.
+#define GS_GATE_PAIR 4
 // A completion mark is set each time a thread has launched this part of the bound.
 #define GS_GATE_MARKS 8
 // In-flight work that makes no progress for this long is let go: it may wait for
@@ -87,7 +89,8 @@ struct gs_track_ring {
 };
 
 struct gs_gate_gpu {
-	int64_t inflight_ns;
+	int64_t inflight_ns; // work watched and not finished
+	int32_t inflight;    // launches in that
 	uint64_t gap_ns; // least host time seen between a start event and its launch
 	uint64_t credit_ns; // charged too much so far: the next charges come out of it
 	uint32_t done;	    // items finished: progress
@@ -160,13 +163,14 @@ void gs_track_forget(CUcontext context);
 // never goes down: its readers take differences.
 void gs_gate_account(uint32_t gpu, int64_t ns);
 
-// gs_gate_landed takes finished work off a GPU's in-flight sum.
+// gs_gate_landed takes a finished launch off a GPU's work in flight.
 static inline void gs_gate_landed(struct gs_gate_gpu *g, int64_t ns)
 {
 	int64_t left;
 
 	if (ns == 0)
 		return;
+	__atomic_fetch_sub(&g->inflight, 1, __ATOMIC_RELAXED);
 	left = __atomic_sub_fetch(&g->inflight_ns, ns, __ATOMIC_RELAXED);
 	// Work that was let go and then ended after all must leave no credit.
 	while (left < 0 && !__atomic_compare_exchange_n(&g->inflight_ns, &left, 0, true,

@@ -45,7 +45,9 @@ static void pass_weigh(struct gs_pass *p, const struct gs_gate_thread *self)
 
 	p->cost_ns = p->price.price_ns ? p->price.price_ns : p->price.wall_ns;
 	p->wall_ns = gs_pace_wall(p->cost_ns, gs_pace_scale(p->ceiling));
-	p->funded = same && !p->measuring && self->budget_ns >= p->wall_ns &&
+	// Nobody knows what an unpriced launch will take: it waits until the share is
+	// paid up, or a program of ever new shapes would never wait.
+	p->funded = same && p->cost_ns && !p->measuring && self->budget_ns >= p->wall_ns &&
 		    (self->capped != 0) == p->capped;
 	p->inflight_ns = 0;
 	if (!bound && !p->measuring)
@@ -76,13 +78,16 @@ static bool inflight_claim(struct gs_pass *p)
 	if (bound == GS_GATE_UNBOUND)
 		return true;
 	do {
-		// One launch beyond the bound: a queue that runs empty between long
-		// launches loses its turn on the engine each time.
-		if (old > 0 && (uint64_t)old > bound)
+		// A queue that runs empty between long launches loses its turn on the
+		// engine each time: one may wait behind another.
+		if (old > 0 && (uint64_t)old > bound &&
+		    ((uint64_t)old > bound * GS_GATE_PAIR || GS_LOAD(p->g->inflight) > 1))
 			return false;
 	} while (p->inflight_ns &&
 		 !__atomic_compare_exchange_n(&p->g->inflight_ns, &old, old + (int64_t)p->inflight_ns,
 					      true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	if (p->inflight_ns)
+		__atomic_fetch_add(&p->g->inflight, 1, __ATOMIC_RELAXED);
 	if (measured && old <= 0)
 		GS_STORE(p->g->measured, measured);
 	return true;
@@ -110,8 +115,10 @@ static uint64_t nap_inflight(struct gs_pass *p)
 	if (end == 0 || pass_stalled(p, cost)) {
 		// Nothing that could finish, or nothing does: do not stand in the way.
 		gs_track_abandon(p->gpu);
-		if (end == 0)
+		if (end == 0) {
 			GS_STORE(p->g->inflight_ns, 0);
+			GS_STORE(p->g->inflight, 0);
+		}
 		p->stall_since_ns = 0;
 		return 0;
 	}
