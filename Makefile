@@ -73,6 +73,14 @@ clients: need-cc need-go
 .PHONY: generate
 generate: need-go ## Write generated code anew
 	$(Q)$(GO) generate ./...
+	$(Q)$(MAKE) -C simgpu generate
+
+.PHONY: check-generate
+check-generate: ## Fail if committed generated code is not what `make generate` writes
+	$(Q)sums=$$(mktemp); trap 'rm -f "$$sums"' EXIT; \
+	git grep -l 'Code generated .*DO NOT EDIT' -- cuda-intercept simgpu/lib docs/reference | xargs sha256sum >"$$sums"; \
+	$(MAKE) generate; \
+	sha256sum --quiet --check "$$sums" || { echo 'these files were out of date and have been written anew: commit them' >&2; exit 1; }
 
 # ---- try it -------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ func init() {
 		steps = append(steps, goTest("race detector", 12*time.Minute, "-race", "./limiter/...", "./hook/...", "./daemon/...", "./internal/...", "./simgpu/..."))
 		steps = append(steps, sanitizers()...)
 		steps = append(steps, lint()...)
+		steps = append(steps, script("generated code is current", 4*time.Minute, "make", "check-generate"))
 		steps = append(steps, compute()...)
 		steps = append(steps, e2e(".")...)
 		steps = append(steps, clients()...)
