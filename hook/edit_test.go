@@ -42,6 +42,7 @@ func testGrant(devices ...string) *Grant {
 		ID: "c1", Directory: "/run/gpushare/c/c1", Devices: devices,
 		CUDA: "/usr/lib/gpushare/v1/libcuda.so.1", NVML: "/usr/lib/gpushare/v1/libnvidia-ml.so.1",
 		Extra: []Bind{{"/opt/sim/run", "/run/driver-own"}},
+		Hook:  "/usr/bin/gpushare-hook", Compat: "route", Bundle: "/bundles/c1",
 	}
 }
 
@@ -279,10 +280,14 @@ func checkEdited(t testing.TB, data []byte, gpu int64) {
 			t.Errorf("a rule allows everything: %+v", r)
 		}
 	}
+	var last hookEntry
 	for stage, raw := range s.Hooks {
 		var list []hookEntry
 		if !slices.Contains(stages, stage) || json.Unmarshal(raw, &list) != nil {
 			continue // no runtime runs it
+		}
+		if stage == createContainer && len(list) > 0 {
+			last = list[len(list)-1]
 		}
 		for _, h := range list {
 			if strings.Contains(h.Path, "nvidia") {
@@ -295,6 +300,12 @@ func checkEdited(t testing.TB, data []byte, gpu int64) {
 					}
 				}
 			}
+			if h.Path == testGrant().Hook && (stage != createContainer || len(h.Args) < 2 || !strings.HasPrefix(h.Args[1], "--root=/")) {
+				t.Errorf("%s hook %+v", stage, h)
+			}
 		}
+	}
+	if last.Path != testGrant().Hook || !slices.Equal(last.Env, []string{hookPath}) || last.Timeout <= 0 {
+		t.Errorf("the last createContainer hook is not ours, or not as it must be: %+v", last)
 	}
 }
