@@ -129,6 +129,18 @@ func TestImagesOwnLibcuda(t *testing.T) {
 	}
 }
 
+// In a user namespace the hook is root only there; that does.
+func TestUserNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.library("rootfs/opt/x/libcuda.so.1", "image cuda")
+	w.Options.LibraryPath = "/opt/x"
+	w.UserNamespace = true
+	w.Look = []string{"/opt/x/libcuda.so.1", cudaReal}
+	if got := w.hook(); got.Error != "" || got.Seen[w.Look[0]] != covered || got.Seen[cudaReal] != "image cuda" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A routed libcuda gets the compiler of its own version.
 func TestRouteTakesCompanions(t *testing.T) {
 	w := newWorld(t)

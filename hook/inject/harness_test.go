@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,15 +43,18 @@ type order struct {
 	Shared string
 	// Times is how often the hook runs, 0 for once; the last error counts.
 	Times int
+	// UserNamespace takes the host's capabilities away.
+	UserNamespace bool
 	// Look are paths of the container whose content is wanted afterwards.
 	Look []string
 }
 
 // outcome is what it saw.
 type outcome struct {
-	Error  string
-	Mounts []string // the points of new mounts
-	Seen   map[string]string
+	Error       string
+	Mounts      []string // the points of new mounts
+	Seen        map[string]string
+	Nanoseconds int64 // of all runs together
 }
 
 func inside() int {
@@ -71,6 +75,9 @@ func inside() int {
 
 // carryOut does what a runtime does before the hook, then runs it.
 func (o *order) carryOut() (*outcome, error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, fmt.Errorf("make all mounts private: %w", err)
+	}
 	rootfs := filepath.Join(o.Dir, "rootfs")
 	if err := unix.Mount(rootfs, rootfs, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return nil, fmt.Errorf("bind the root: %w", err)
@@ -100,11 +107,13 @@ func (o *order) carryOut() (*outcome, error) {
 		return nil, err
 	}
 	result := &outcome{Seen: map[string]string{}}
+	start := time.Now()
 	for range max(1, o.Times) {
 		if err := Run(&o.Options); err != nil {
 			result.Error = err.Error()
 		}
 	}
+	result.Nanoseconds = time.Since(start).Nanoseconds()
 	after, err := mountPoints()
 	if err != nil {
 		return nil, err
@@ -292,6 +301,13 @@ func (w *world) hook() *outcome {
 	cmd.Env = []string{inNamespace + "=1"}
 	cmd.Stdin = strings.NewReader(string(text))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if w.UserNamespace {
+		mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 65536}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: mapping, GidMappings: mapping,
+		}
+	}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

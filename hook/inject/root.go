@@ -135,7 +135,7 @@ func (f *file) open() (*os.File, error) {
 
 var errTooLarge = errors.New("larger than is ever needed")
 
-// read returns the whole file, of at most limit bytes.
+// read returns the whole file, which must not have more than limit bytes.
 func (f *file) read(limit int64) ([]byte, error) {
 	if f.size > limit {
 		return nil, errTooLarge
@@ -145,11 +145,13 @@ func (f *file) read(limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer o.Close()
-	data, err := io.ReadAll(io.LimitReader(o, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = errTooLarge
+	// What is written to it meanwhile is of no interest.
+	data := make([]byte, f.size)
+	n, err := io.ReadFull(o, data)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil
 	}
-	return data, err
+	return data[:n], err
 }
 
 // real returns the path that the file was found at, all links followed, as the

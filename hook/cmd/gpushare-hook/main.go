@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/gpushare/gpushare/hook/inject"
@@ -29,6 +30,9 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
+	// Its life is too short for a garbage collector, its reads are bounded.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(128 << 20)
 	// The state that the runtime writes is not needed; read so that it can end.
 	_, _ = io.Copy(io.Discard, io.LimitReader(os.Stdin, 1<<20))
 	if err := guarded(o); err != nil {
