@@ -41,11 +41,8 @@ func versionOf(name string) version {
 // instead of the host's: the one that the loader finds first, unless it is known
 // to be no newer than the host's, which the kernel's driver would not serve; or
 // the newest of a compat directory, if of a newer major version.
-func (w *work) choose(found []candidate, hostID identity) *candidate {
-	host, _, err := w.host()
-	if err != nil {
-		return nil
-	}
+func (w *work) choose(found []candidate) *candidate {
+	host, hostID := w.hostVersion, w.hostReal.id
 	for i := range found {
 		c := &found[i]
 		if c.lib != cuda || !c.exact {
@@ -91,18 +88,15 @@ func (w *work) route(c *candidate) error {
 		return fmt.Errorf("look at %s in the container: %w", cudaReal, err)
 	}
 	defer place.close()
-	if err := w.move(c.file, place); err != nil {
+	if err := cover(c.file, place); err != nil {
 		return err
 	}
 	dir := parent(c.path)
-	names, err := w.root.list(dir, nil)
+	names, err := w.root.list(dir, nil, companion().MatchString)
 	if err != nil {
 		return nil // a directory that cannot be listed has no companions
 	}
 	for _, name := range names {
-		if !companion().MatchString(name) {
-			continue
-		}
 		target := w.find(name)
 		if target == nil {
 			continue
@@ -125,20 +119,7 @@ func (w *work) companion(name string, target *file) error {
 		return nil
 	}
 	defer f.close()
-	return w.move(f, target)
-}
-
-// move mounts a file of the image over another one.
-func (w *work) move(from, to *file) error {
-	t, err := clone(from.fd, "")
-	if err != nil {
-		return fmt.Errorf("clone %s of the container: %w", from.path, err)
-	}
-	defer t.close()
-	if err := t.cover(to); err != nil {
-		return fmt.Errorf("mount over %s in the container: %w", to.path, err)
-	}
-	return nil
+	return cover(f, target)
 }
 
 // find returns the first file that the loader would find by that name, through

@@ -24,15 +24,12 @@ type work struct {
 	root   *root
 	loader *loader
 	places []place
-	// ours are our libraries: a tree to clone from, and how to know them again.
-	ours map[*library]our
+	// ours are our libraries, hostReal is the host's libcuda.
+	ours        map[*library]*file
+	hostReal    *file
+	hostVersion version
 	// shared are mounts that nothing may be mounted on, own are gpushare's.
 	shared, own map[uint64]bool
-}
-
-type our struct {
-	tree *tree
-	id   identity
 }
 
 // Run puts our libraries over the image's copies and proves that the loader
@@ -55,10 +52,13 @@ func run(o *Options) error {
 		return err
 	}
 	defer r.close()
-	w := &work{Options: o, root: r, ours: map[*library]our{}}
+	w := &work{Options: o, root: r, ours: map[*library]*file{}}
 	defer func() {
-		for _, l := range w.ours {
-			l.tree.close()
+		for _, f := range w.ours {
+			f.close()
+		}
+		if w.hostReal != nil {
+			w.hostReal.close()
 		}
 	}()
 	if err := w.open(); err != nil {
@@ -84,13 +84,20 @@ func (w *work) open() error {
 		if name == "" {
 			continue
 		}
-		t, id, err := hostFile(name)
+		f, err := hostFile(name)
 		if err != nil {
 			return fmt.Errorf("use our library: %w", err)
 		}
-		w.ours[lib] = our{t, id}
+		w.ours[lib] = f
 	}
-	var err error
+	name, err := filepath.EvalSymlinks(w.CUDAReal)
+	if err != nil {
+		return fmt.Errorf("look at the host's driver: %w", err)
+	}
+	if w.hostReal, err = hostFile(name); err != nil {
+		return fmt.Errorf("look at the host's driver: %w", err)
+	}
+	w.hostVersion = versionOf(path.Base(name))
 	if w.shared, err = sharedMounts(); err != nil {
 		return err
 	}
@@ -117,10 +124,7 @@ func (w *work) open() error {
 // cover mounts ours over every copy that is not ours yet. It returns the file
 // that is to be the real libcuda.
 func (w *work) cover() (identity, error) {
-	_, real, err := w.host()
-	if err != nil {
-		return identity{}, err
-	}
+	real := w.hostReal.id
 	found, err := w.root.seek(w.places)
 	if err != nil {
 		return identity{}, err
@@ -131,7 +135,7 @@ func (w *work) cover() (identity, error) {
 			return identity{}, err
 		}
 	}
-	if chosen := w.choose(found, real); chosen != nil {
+	if chosen := w.choose(found); chosen != nil {
 		switch w.Compat {
 		case Refuse:
 			return identity{}, refuse(CodeCompat, "its image brings its own libcuda (%s, by %s), which this node does not take: set compat = \"route\" or \"host\" in config.toml, or use an image without it", chosen.path, chosen.place.origin)
@@ -159,7 +163,7 @@ func (w *work) cover() (identity, error) {
 		if err := w.mayCover(c); err != nil {
 			return identity{}, err
 		}
-		if err := w.put(w.ours[c.lib].tree, c.file); err != nil {
+		if err := cover(w.ours[c.lib], c.file); err != nil {
 			return identity{}, err
 		}
 	}
@@ -167,8 +171,8 @@ func (w *work) cover() (identity, error) {
 }
 
 func (w *work) isOurs(c candidate) bool {
-	o, has := w.ours[c.lib]
-	return !has || c.id == o.id
+	our, has := w.ours[c.lib]
+	return !has || c.id == our.id
 }
 
 // mayCover refuses a target whose covering would do harm.
@@ -186,32 +190,6 @@ func (w *work) mayCover(c candidate) error {
 		return refuse(CodeLoader, "%q lies on a mount that is shared with the host, where our library would appear as well: leave out shared", c.path)
 	}
 	return nil
-}
-
-func (w *work) put(t *tree, target *file) error {
-	one, err := t.again()
-	if err != nil {
-		return fmt.Errorf("clone the mount for %s: %w", target.path, err)
-	}
-	defer one.close()
-	if err := one.cover(target); err != nil {
-		return fmt.Errorf("mount over %s in the container: %w", target.path, err)
-	}
-	return nil
-}
-
-// host returns the version of the host's libcuda, and the file.
-func (w *work) host() (version, identity, error) {
-	name, err := filepath.EvalSymlinks(w.CUDAReal)
-	if err != nil {
-		return nil, identity{}, fmt.Errorf("look at the host's driver: %w", err)
-	}
-	t, id, err := hostFile(name)
-	if err != nil {
-		return nil, identity{}, fmt.Errorf("look at the host's driver: %w", err)
-	}
-	t.close()
-	return versionOf(path.Base(name)), id, nil
 }
 
 // prove looks at everything again, as the loader will.

@@ -17,66 +17,48 @@ import (
 // maxMounts bounds the lines of a mountinfo; the kernel's own limit is 100000.
 const maxMounts = 200_000
 
-// tree is a mount that is attached nowhere yet.
-type tree struct{ fd int }
-
-// clone makes a read-only mount of the file at fd, or of the host's file at
-// name if fd is AT_FDCWD. It has its attributes before anything can see it.
-func clone(fd int, name string) (*tree, error) {
-	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
-	if name == "" {
-		flags |= unix.AT_EMPTY_PATH
+// cover mounts what is at from over to. Both must be the very files that were
+// looked at: descriptors, no paths. The mount is read-only before anything can
+// see it, and spreads nowhere.
+func cover(from, to *file) error {
+	fail := func(call string, err error) error {
+		return fmt.Errorf("mount %s over %s in the container: %s: %w", from.path, to.path, call, err)
 	}
-	t, err := unix.OpenTree(fd, name, flags)
+	tree, err := unix.OpenTree(from.fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 	if err != nil {
-		return nil, fmt.Errorf("open_tree: %w", err)
+		return fail("open_tree", err)
 	}
+	defer unix.Close(tree)
 	attributes := unix.MountAttr{
 		Attr_set:    unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
 		Propagation: unix.MS_PRIVATE,
 	}
-	if err := unix.MountSetattr(t, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
-		unix.Close(t)
-		return nil, fmt.Errorf("mount_setattr: %w", err)
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
+		return fail("mount_setattr", err)
 	}
-	return &tree{t}, nil
-}
-
-// cover mounts the tree over the file, which must be the very one that was
-// looked at: a descriptor, no path.
-func (t *tree) cover(target *file) error {
-	err := unix.MoveMount(t.fd, "", target.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	if err != nil {
-		return fmt.Errorf("move_mount: %w", err)
+	if err := unix.MoveMount(tree, "", to.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fail("move_mount", err)
 	}
 	return nil
 }
 
-func (t *tree) close() { unix.Close(t.fd) }
-
-// hostFile is a regular file of the host, by a path that only root can change.
-func hostFile(name string) (*tree, identity, error) {
+// hostFile opens a regular file of the host, by a path that only root can change.
+func hostFile(name string) (*file, error) {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, identity{}, fmt.Errorf("open %s: %w", name, err)
+		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
-	defer unix.Close(fd)
 	f, err := describe(fd)
 	if err == nil && !f.regular() {
 		err = errors.New("no regular file")
 	}
 	if err != nil {
-		return nil, identity{}, fmt.Errorf("look at %s: %w", name, err)
+		unix.Close(fd)
+		return nil, fmt.Errorf("look at %s: %w", name, err)
 	}
-	t, err := clone(fd, "")
-	if err != nil {
-		return nil, identity{}, fmt.Errorf("clone %s: %w", name, err)
-	}
-	return t, f.id, nil
+	f.path = name
+	return f, nil
 }
-
-// again clones a clone: a tree can be attached only once.
-func (t *tree) again() (*tree, error) { return clone(t.fd, "") }
 
 // sharedMounts are the mounts from which a new one would spread to the host.
 func sharedMounts() (map[uint64]bool, error) {

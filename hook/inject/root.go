@@ -4,6 +4,8 @@
 package inject
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -166,8 +168,9 @@ func (f *file) real() string {
 }
 
 // list returns the names in a directory; none if there is no such directory, or
-// if seen, which may be nil, has it already under another path.
-func (r *root) list(dir string, seen map[spot]bool) ([]string, error) {
+// if seen, which may be nil, has it already under another path. Only names that
+// keep wants are returned, most libraries being of no interest.
+func (r *root) list(dir string, seen map[spot]bool, keep func(string) bool) ([]string, error) {
 	fd, err := r.resolve(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		if absent(err) {
@@ -175,8 +178,7 @@ func (r *root) list(dir string, seen map[spot]bool) ([]string, error) {
 		}
 		return nil, err
 	}
-	d := os.NewFile(uintptr(fd), dir)
-	defer d.Close()
+	defer unix.Close(fd)
 	if seen != nil {
 		is, err := describe(fd)
 		if err != nil {
@@ -189,17 +191,29 @@ func (r *root) list(dir string, seen map[spot]bool) ([]string, error) {
 		seen[at] = true
 	}
 	var names []string
-	for {
-		more, err := d.Readdirnames(1024)
-		names = append(names, more...)
-		if len(names) > maxEntries {
+	buf := make([]byte, 64<<10)
+	for entries := 0; ; {
+		n, err := unix.ReadDirent(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n == 0 || err != nil {
+			return names, err
+		}
+		// A record: inode 8, offset 8, length 2, type 1, name with a zero byte.
+		for rest := buf[:n]; len(rest) > 19; entries++ {
+			length := int(binary.NativeEndian.Uint16(rest[16:]))
+			if length <= 19 || length > len(rest) {
+				return nil, errors.New("it is listed wrongly")
+			}
+			name, _, _ := bytes.Cut(rest[19:length], []byte{0})
+			if keep(string(name)) && string(name) != "." && string(name) != ".." {
+				names = append(names, string(name))
+			}
+			rest = rest[length:]
+		}
+		if entries > maxEntries {
 			return nil, fmt.Errorf("it has more than %d entries", maxEntries)
-		}
-		if errors.Is(err, io.EOF) {
-			return names, nil
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 }

@@ -121,26 +121,24 @@ func (r *root) known() []place {
 		}
 	}
 	add("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib")
-	versions, err := r.list("/usr/local", nil)
+	versions, err := r.list("/usr/local", nil, func(name string) bool { return strings.HasPrefix(name, "cuda") })
 	if err != nil {
 		return all
 	}
 	slices.Sort(versions)
 	for _, v := range versions {
-		if !strings.HasPrefix(v, "cuda") || len(all) > maxPlaces {
-			continue
+		if len(all) > maxPlaces {
+			break
 		}
 		dir := path.Join("/usr/local", v)
 		add(path.Join(dir, "lib64"))
-		names, err := r.list(dir, nil)
+		names, err := r.list(dir, nil, func(name string) bool { return strings.HasPrefix(name, "compat") })
 		if err != nil {
 			continue
 		}
 		for _, n := range names {
-			if strings.HasPrefix(n, "compat") {
-				c := path.Join(dir, n)
-				add(c, path.Join(c, "lib"), path.Join(c, "lib.real"))
-			}
+			c := path.Join(dir, n)
+			add(c, path.Join(c, "lib"), path.Join(c, "lib.real"))
 		}
 	}
 	return all
@@ -197,7 +195,8 @@ func (r *root) seek(places []place) (found []candidate, err error) {
 
 // within collects the candidates of one directory.
 func (r *root) within(found []candidate, p place, dir string, seen map[spot]bool, depth int) ([]candidate, error) {
-	names, err := r.list(dir, seen)
+	isSpecial := func(name string) bool { return slices.Contains(special, name) || path.Base(dir) == "glibc-hwcaps" }
+	names, err := r.list(dir, seen, func(name string) bool { return called(name) != nil || isSpecial(name) })
 	if err != nil {
 		if p.loader {
 			return found, refuse(CodeLoader, "%s names %q, which cannot be followed: %v: leave it out", p.origin, dir, err)
@@ -208,7 +207,7 @@ func (r *root) within(found []candidate, p place, dir string, seen map[spot]bool
 	below := p
 	below.maybe = true
 	for _, n := range names {
-		if depth < 4 && (slices.Contains(special, n) || path.Base(dir) == "glibc-hwcaps") {
+		if depth < 4 && isSpecial(n) {
 			if found, err = r.within(found, below, join(dir, n), seen, depth+1); err != nil {
 				return found, err
 			}
