@@ -284,3 +284,27 @@ func TestOutsideNoticesReaders(t *testing.T) {
 		t.Skip("this file system keeps no access times: reads outside of the root would not be noticed")
 	}
 }
+
+// Many directories, each below its bound, end at the bound of all.
+func TestListedInAll(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 10 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := openRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	lists := 0
+	for ; lists < maxListed; lists++ {
+		if _, err = r.list("/", nil, func(string) bool { return false }); err != nil {
+			break
+		}
+	}
+	if want := maxListed / (16 + 12); err == nil || lists != want {
+		t.Errorf("%d lists of 12 entries, then %v; want %d", lists, err, want)
+	}
+}

@@ -20,6 +20,7 @@ import (
 const (
 	maxFiles   = 512     // candidates
 	maxEntries = 1 << 16 // names in one directory
+	maxListed  = 1 << 18 // names in all that are listed, and 16 for each
 	retries    = 64      // of a resolution that a rename disturbed
 )
 
@@ -27,6 +28,8 @@ const (
 type root struct {
 	fd   int
 	proc int // /proc/self/fd
+	// listed is how much of maxListed is used up.
+	listed int
 }
 
 func openRoot(dir string) (*root, error) {
@@ -192,12 +195,16 @@ func (r *root) list(dir string, seen map[spot]bool, keep func(string) bool) ([]s
 	}
 	var names []string
 	buf := make([]byte, 64<<10)
+	if r.listed += 16; r.listed > maxListed {
+		return nil, fmt.Errorf("all directories together have more than %d entries", maxListed)
+	}
 	for entries := 0; ; {
 		n, err := unix.ReadDirent(fd, buf)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if n == 0 || err != nil {
+			r.listed += entries
 			return names, err
 		}
 		// A record: inode 8, offset 8, length 2, type 1, name with a zero byte.
