@@ -57,6 +57,24 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
+// A program whose every launch has another shape is never priced. It is held to its
+// share all the same, alone and beside a neighbour.
+func TestNewShapes(t *testing.T) {
+	n := startNode(t, "short=50us", "long=5ms")
+	a := n.place("a", 200)
+	p := a.saturate("long", "vary")
+	time.Sleep(settle)
+	n.expect(t, 3*time.Second, 3, share{"new shapes alone", a, of(p), 20})
+	b := n.place("b", 300)
+	q := b.saturate("short", "async")
+	time.Sleep(settle)
+	n.expect(t, 3*time.Second, 3, share{"the neighbour", b, of(q), 30})
+	// Wall time holds the neighbour's slices: it may get less than its share.
+	if got := n.measure(3*time.Second, []share{{"new shapes", a, of(p), 20}}); got[0].percent > 23 {
+		t.Errorf("new shapes beside a neighbour: %.2f %% of GPU time, want at most 23", got[0].percent)
+	}
+}
+
 // A new ceiling is in force 50 ms after it was written.
 func TestResize(t *testing.T) {
 	n := startNode(t, "short=50us", "long=5ms")
