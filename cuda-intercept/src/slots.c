@@ -156,32 +156,17 @@ static bool search(int fd)
 	return false;
 }
 
-// move_off_standard keeps the numbers 0 to 2 for the program's own streams.
-static int move_off_standard(int fd)
-{
-	int other;
-
-	if (fd > 2)
-		return fd;
-	other = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	close(fd);
-	return other;
-}
-
-// The lock lives as long as the file description that took it, which two things
-// hold. A mapping: a program that closes or duplicates over descriptors which it
-// does not know (a daemon's closefrom) must not free memory that the driver still
-// holds; fork inherits it, exec and exit drop it. And a descriptor, of a lower
-// number than the driver's: at exit mappings go first, the lowest number last, and
-// the bytes must not be free before the driver has them back.
+// The lock lives as long as the file description that took it, which a mapping
+// holds, and no descriptor: a program that closes, duplicates over or unlocks what
+// it does not know must not free memory that the driver still holds. fork inherits
+// the mapping, exec drops it, and at a process's end it is the last thing that is
+// closed, after the driver's descriptors (docs/design/0003-what-holds-a-slot.md).
 int gs_slots_take(void)
 {
 	int fd = gs_attach_open_ledger();
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *hold;
 
-	if (fd >= 0)
-		fd = move_off_standard(fd);
 	if (fd < 0)
 		return -EACCES;
 	hold = mmap(NULL, page, PROT_NONE, MAP_SHARED, fd, 0);
@@ -195,6 +180,7 @@ int gs_slots_take(void)
 		close(fd);
 		return -ENOSPC;
 	}
+	close(fd);
 	return 0;
 }
 

@@ -45,7 +45,6 @@ int main(void)
 	char **env = environ, *first = environ[0];
 	CUcontext c;
 	CUdeviceptr p;
-	int opened = 0;
 	size_t a, b;
 	sigset_t mask_before, mask;
 
@@ -55,6 +54,7 @@ int main(void)
 	for (int i = 1; i < 65; i++)
 		sigaction(i, NULL, &before[i]);
 	sigprocmask(SIG_BLOCK, NULL, &mask_before);
+	close(0); // and stays closed
 	low_descriptors(fds_before);
 
 	errno = 4242;
@@ -79,12 +79,6 @@ int main(void)
 	sigprocmask(SIG_BLOCK, NULL, &mask);
 	CHECK(!memcmp(&mask, &mask_before, sizeof(mask)), "the signal mask has changed");
 	low_descriptors(fds_now);
-	for (int i = 0; i < 256; i++) {
-		// The slot's lock lies below the driver's descriptors, above the standard ones.
-		opened += fds_now[i] > fds_before[i];
-		CHECK(i > 2 || fds_now[i] == fds_before[i], "standard descriptor %d was opened or closed", i);
-		CHECK(fds_now[i] >= fds_before[i], "descriptor %d was closed", i);
-	}
-	CHECK(opened <= 1, "%d low descriptors were opened", opened);
+	CHECK(!memcmp(fds_before, fds_now, 256), "a low descriptor was opened or closed");
 	return harness_failures ? 1 : 0;
 }

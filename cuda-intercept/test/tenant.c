@@ -17,12 +17,13 @@
 //	info            prints free and total of cuMemGetInfo
 //	fork-hold       forks a child that holds on while the parent goes on
 //	exec-hold       becomes a program that holds on and knows nothing of CUDA
-//	drop-files      closes every file that it did not open itself
+//	drop-files      unlocks and closes every file that it did not open itself
 //	pid             prints the process's own number
 //	hold            prints "holding" and waits for the end of standard input
 //	nvml            prints total, free, used and pid:bytes of each process
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -63,11 +64,14 @@ static int start(void)
 // its connection, a real one's as long as its mappings.
 static void drop_files(void)
 {
+	struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
 	struct stat st;
 
 	for (int fd = 3; fd < 65536; fd++) {
-		if (fstat(fd, &st) == 0 && !S_ISSOCK(st.st_mode))
-			close(fd);
+		if (fstat(fd, &st) < 0 || S_ISSOCK(st.st_mode))
+			continue;
+		fcntl(fd, F_OFD_SETLK, &all);
+		close(fd);
 	}
 }
 
