@@ -217,10 +217,13 @@ void gs_gate_settled(uint32_t gpu, const struct gs_track_item *item,
 
 	if (item->charged_ns != GS_PRICE_CHARGED)
 		delta = (int64_t)((change->price_ns ? change->price_ns : sample_ns) - item->charged_ns);
+	if (delta)
+		gs_gate_account(gpu, delta);
+	// The account keeps what was charged by wall time before: it never goes down,
+	// and would stand still for long. The share gets it back.
 	if (change->first)
 		delta -= change->refund_ns;
 	if (delta) {
-		gs_gate_account(gpu, delta);
 		wall = gs_pace_wall((uint64_t)(delta < 0 ? -delta : delta), gs_pace_scale(ceiling));
 		if (ceiling < GS_MILLI_GPU)
 			gs_pace_charge(&account->paid_ns, now_ns, delta < 0 ? -wall : wall);

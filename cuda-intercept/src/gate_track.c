@@ -214,13 +214,14 @@ void gs_track_end(uint32_t gpu, int32_t index, CUstream stream, enum gs_gate_fla
 // gap_usual tells whether a launch followed its start event as quickly as it can. A
 // thread that was interrupted in between, or a launch that had to load its module,
 // makes a gap of which nobody knows how much lies before the work began.
-static bool gap_usual(struct gs_gate_gpu *g, uint64_t gap)
+// Beside a long launch it does not matter.
+static bool gap_usual(struct gs_gate_gpu *g, uint64_t gap, uint64_t sample_ns)
 {
 	uint64_t least = GS_LOAD(g->gap_ns);
 
 	if (least == 0 || gap < least)
 		GS_STORE(g->gap_ns, gap);
-	else if (gap > least + least / 2 + GS_TRACK_GAP_NS) {
+	else if (gap > sample_ns / 16 && gap > least + least / 2 + GS_TRACK_GAP_NS) {
 		GS_STORE(g->gap_ns, least + least / 64 + 1); // the host may have become slower
 		return false;
 	}
@@ -238,7 +239,7 @@ static uint64_t item_sample(uint32_t gpu, const struct gs_track_item *item, floa
 		return sample_ns;
 	// In an idle stream the start event is over before the launch is made, and
 	// the work begins before the launch returns: take the middle.
-	if (!gap_usual(&gs_gate.gpu[gpu], item->gap_ns))
+	if (!gap_usual(&gs_gate.gpu[gpu], item->gap_ns, sample_ns))
 		*ret_kind = GS_PRICE_WALL;
 	else
 		sample_ns -= item->gap_ns < sample_ns ? item->gap_ns / 2 : sample_ns / 2;

@@ -287,9 +287,9 @@ func (c *container) agrees(ps ...*process) {
 	t := c.node.t
 	t.Helper()
 	for range attempts {
-		charged := c.usage().ChargedNs
+		charged, from := c.usage().ChargedNs, time.Now()
 		theirs := c.node.measure(time.Second, []share{{c: c, of: ps}})[0].percent
-		ours := float64(c.usage().ChargedNs-charged) / 1e7
+		ours := 100 * float64(c.usage().ChargedNs-charged) / float64(time.Since(from))
 		t.Logf("container %s: charged %.1f %%, ran %.1f %% (SIMULATED)", c.name, ours, theirs)
 		if math.Abs(ours-theirs) < 2+0.03*theirs {
 			return
