@@ -139,7 +139,7 @@ lint: need-go ## golangci-lint, with the dependency rules
 
 .PHONY: install
 install: build ## Copy binaries and libraries below PREFIX (/usr/local); edits no configuration
-	$(Q)packaging/install/install.sh "$(DESTDIR)$(PREFIX)"
+	$(Q)packaging/install/install.sh "$(PREFIX)" "$(DESTDIR)"
 
 .PHONY: clean
 clean: ## Remove build/ (downloads stay in .cache/)
