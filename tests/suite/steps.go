@@ -23,8 +23,10 @@ type step struct {
 	run  func(ctx context.Context, t *tally)
 }
 
-// fuzzTime is how long `check` and `test` run each fuzz target.
-const fuzzTime = "3s"
+// fuzzTime is how many inputs `check` and `test` try on each fuzz target. A count,
+// not a time: a run that is cut off by the clock while it makes an input smaller
+// fails without a finding.
+const fuzzTime = "4000x"
 
 var lists = map[string]func() ([]step, error){
 	"check": func() ([]step, error) {
@@ -133,8 +135,8 @@ func fuzzSteps() ([]step, error) {
 		}
 		for _, m := range fuzzName.FindAllStringSubmatch(string(data), -1) {
 			pkg := "./" + filepath.Dir(file)
-			steps = append(steps, script("fuzz "+strings.TrimPrefix(pkg, "./")+" "+strings.TrimPrefix(m[1], "Fuzz"), time.Minute,
-				"go", "test", "-run", "^$", "-fuzz", "^"+m[1]+"$", "-fuzztime", fuzzTime, pkg))
+			steps = append(steps, script("fuzz "+strings.TrimPrefix(pkg, "./")+" "+strings.TrimPrefix(m[1], "Fuzz"), 5*time.Minute,
+				"go", "test", "-run", "^$", "-fuzz", "^"+m[1]+"$", "-fuzztime", fuzzTime, "-fuzzminimizetime", "20x", pkg))
 		}
 	}
 	return steps, nil
