@@ -26,7 +26,7 @@ type step struct {
 // fuzzTime is how many inputs `check` and `test` try on each fuzz target. A count,
 // not a time: a run that is cut off by the clock while it makes an input smaller
 // fails without a finding.
-const fuzzTime = "4000x"
+const fuzzTime = "2000x"
 
 var lists = map[string]func() ([]step, error){
 	"check": func() ([]step, error) {
