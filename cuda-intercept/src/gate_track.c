@@ -261,6 +261,19 @@ static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 	gs_gate_settled(gpu, item, &change, sample_ns, now);
 }
 
+// item_meter charges a launch of unknown length while it runs. It is waited for no
+// longer than any stalled one: what follows must not be free until it has ended.
+static void item_meter(uint32_t gpu, struct gs_track_item *item, uint64_t now)
+{
+	uint64_t from = GS_LOAD(gs_gate.gpu[gpu].last_done_ns);
+
+	if (GS_LOAD(item->submitted_ns) > from)
+		from = GS_LOAD(item->submitted_ns);
+	if (item->sample && now > from + GS_GATE_STALL_NS / 2 &&
+	    gs_gate.driver.event_query(item->start) == CUDA_SUCCESS)
+		gs_gate_runs(gpu, item, now - from, now);
+}
+
 static void poll_ring(uint32_t gpu, uint64_t now)
 {
 	struct gs_gate_gpu *g = &gs_gate.gpu[gpu];
@@ -277,7 +290,8 @@ static void poll_ring(uint32_t gpu, uint64_t now)
 			continue;
 		result = gs_gate.driver.event_query(item->end);
 		if (result == CUDA_ERROR_NOT_READY) {
-			not_ready++;
+			if (not_ready++ == 0)
+				item_meter(gpu, item, now);
 			continue;
 		}
 		ready++;

@@ -75,6 +75,19 @@ func TestNewShapes(t *testing.T) {
 	}
 }
 
+// Launches of half a second, of which nobody knows that: few of them go before the
+// first one has ended.
+func TestLongUnknown(t *testing.T) {
+	n := startNode(t, "long=5ms")
+	a := n.place("a", 200)
+	before := n.ranAll()
+	a.start(built(t, "tests/saturate"), "--kernel", "long", "--mode", "graph", "--nodes", "100")
+	time.Sleep(8 * time.Second)
+	if ran, took := n.ranAll().since(before); ran > 0.6*took {
+		t.Errorf("%.1f of the first %.1f s of GPU time (SIMULATED)", ran/1e9, took/1e9)
+	}
+}
+
 // A new ceiling is in force 50 ms after it was written.
 func TestResize(t *testing.T) {
 	n := startNode(t, "short=50us", "long=5ms")
