@@ -92,6 +92,7 @@ func sanitizers() []step {
 	return []step{
 		script("simgpu, sanitizers", 8*time.Minute, "make", "-C", "simgpu", "test-asan"),
 		script("interceptor, sanitizers", 8*time.Minute, "make", "-C", "cuda-intercept", "test-asan"),
+		script("interceptor, thread sanitizer", 8*time.Minute, "make", "-C", "cuda-intercept", "test-tsan"),
 		script("launch gate, sanitizers", 8*time.Minute, "make", "-C", "cuda-intercept/test/gate", "asan"),
 	}
 }
