@@ -112,8 +112,8 @@ func e2e(pattern string) []step {
 
 // clients runs the Python clients that must work, and others if flags say so.
 func clients(flags ...string) []step {
-	args := []string{"-count=1", "-tags", "clients", "-timeout", "11m", "./tests/clients/...", "-args"}
-	return []step{goTest("python clients", 12*time.Minute, append(args, flags...)...)}
+	args := []string{"-count=1", "-tags", "clients", "-timeout", "24m", "./tests/clients/...", "-args"}
+	return []step{goTest("python clients", 25*time.Minute, append(args, flags...)...)}
 }
 
 func realDriver() []step {
