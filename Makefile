@@ -113,7 +113,7 @@ test-e2e: host-setup build ## Only the tests with containers
 	$(Q)$(GO) run ./tests/suite e2e
 
 .PHONY: test-clients
-test-clients: host-setup build ## Only the Python clients in a container
+test-clients: host-setup build ## Only the Python clients, all of them, with a table in docs/measurements
 	$(Q)$(GO) run ./tests/suite clients
 
 .PHONY: test-real-driver
@@ -140,7 +140,7 @@ lint: need-go ## golangci-lint, with the dependency rules
 
 .PHONY: install
 install: build ## Copy binaries and libraries below PREFIX (/usr/local); edits no configuration
-	$(Q)packaging/install/install.sh "$(DESTDIR)$(PREFIX)"
+	$(Q)packaging/install/install.sh "$(PREFIX)" "$(DESTDIR)"
 
 .PHONY: clean
 clean: ## Remove build/ (downloads stay in .cache/)

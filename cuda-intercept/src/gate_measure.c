@@ -208,23 +208,42 @@ static void settled_all(uint32_t gpu, const struct gs_track_item *item, uint64_t
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+// share_late takes GPU time from the share, or gives it back, after the launch.
+static void share_late(uint32_t gpu, int64_t delta, uint64_t now_ns)
+{
+	uint32_t ceiling = GS_LOAD(gs_gate.page->gpu[gpu].ceiling_milli);
+	int64_t wall;
+
+	if (!delta)
+		return;
+	wall = gs_pace_wall((uint64_t)(delta < 0 ? -delta : delta), gs_pace_scale(ceiling));
+	if (ceiling < GS_MILLI_GPU)
+		gs_pace_charge(&gs_gate.ledger->gpu[gpu].paid_ns, now_ns, delta < 0 ? -wall : wall);
+}
+
+void gs_gate_runs(uint32_t gpu, struct gs_track_item *item, uint64_t elapsed_ns, uint64_t now_ns)
+{
+	if (item->charged_ns == GS_PRICE_CHARGED || elapsed_ns <= item->charged_ns)
+		return;
+	gs_gate_account(gpu, (int64_t)(elapsed_ns - item->charged_ns));
+	share_late(gpu, (int64_t)(elapsed_ns - item->charged_ns), now_ns);
+	item->charged_ns = elapsed_ns;
+}
+
 void gs_gate_settled(uint32_t gpu, const struct gs_track_item *item,
 		     const struct gs_price_change *change, uint64_t sample_ns, uint64_t now_ns)
 {
-	struct gs_gpu_account *account = &gs_gate.ledger->gpu[gpu];
-	uint32_t ceiling = GS_LOAD(gs_gate.page->gpu[gpu].ceiling_milli);
-	int64_t delta = 0, wall;
+	int64_t delta = 0;
 
 	if (item->charged_ns != GS_PRICE_CHARGED)
 		delta = (int64_t)((change->price_ns ? change->price_ns : sample_ns) - item->charged_ns);
+	if (delta)
+		gs_gate_account(gpu, delta);
+	// The account keeps what was charged by wall time before: it never goes down,
+	// and would stand still for long. The share gets it back.
 	if (change->first)
 		delta -= change->refund_ns;
-	if (delta) {
-		gs_gate_account(gpu, delta);
-		wall = gs_pace_wall((uint64_t)(delta < 0 ? -delta : delta), gs_pace_scale(ceiling));
-		if (ceiling < GS_MILLI_GPU)
-			gs_pace_charge(&account->paid_ns, now_ns, delta < 0 ? -wall : wall);
-	}
+	share_late(gpu, delta, now_ns);
 	if (change->settled)
 		settled_all(gpu, item, sample_ns);
 }

@@ -29,6 +29,7 @@
 // In-flight work that makes no progress for this long is let go: it may wait for
 // something that this very thread does next.
 #define GS_GATE_STALL_NS 50000000ULL
+#define GS_GATE_STALL_COSTS 30 // and this many times the charge of the oldest
 #define GS_GATE_STALL_MAX_NS 500000000ULL
 #define GS_GATE_SPIN_NS 20000
 #define GS_GATE_NAP_MIN_NS 30000ULL
@@ -185,6 +186,10 @@ bool gs_gate_capturing(CUstream stream, enum gs_gate_flavour flavour);
 // gs_gate_clean tells whether nothing else can have run beside a launch that has
 // just been found finished.
 bool gs_gate_clean(uint32_t gpu, const struct gs_track_item *item, uint64_t now_ns);
+
+// gs_gate_runs is called for a launch that has been running for elapsed_ns. What it
+// charges is made up for when the launch is settled.
+void gs_gate_runs(uint32_t gpu, struct gs_track_item *item, uint64_t elapsed_ns, uint64_t now_ns);
 
 // gs_gate_settled is called by gs_track_poll for each sample taken in.
 void gs_gate_settled(uint32_t gpu, const struct gs_track_item *item,

@@ -214,13 +214,14 @@ void gs_track_end(uint32_t gpu, int32_t index, CUstream stream, enum gs_gate_fla
 // gap_usual tells whether a launch followed its start event as quickly as it can. A
 // thread that was interrupted in between, or a launch that had to load its module,
 // makes a gap of which nobody knows how much lies before the work began.
-static bool gap_usual(struct gs_gate_gpu *g, uint64_t gap)
+// Beside a long launch it does not matter.
+static bool gap_usual(struct gs_gate_gpu *g, uint64_t gap, uint64_t sample_ns)
 {
 	uint64_t least = GS_LOAD(g->gap_ns);
 
 	if (least == 0 || gap < least)
 		GS_STORE(g->gap_ns, gap);
-	else if (gap > least + least / 2 + GS_TRACK_GAP_NS) {
+	else if (gap > sample_ns / 16 && gap > least + least / 2 + GS_TRACK_GAP_NS) {
 		GS_STORE(g->gap_ns, least + least / 64 + 1); // the host may have become slower
 		return false;
 	}
@@ -238,7 +239,7 @@ static uint64_t item_sample(uint32_t gpu, const struct gs_track_item *item, floa
 		return sample_ns;
 	// In an idle stream the start event is over before the launch is made, and
 	// the work begins before the launch returns: take the middle.
-	if (!gap_usual(&gs_gate.gpu[gpu], item->gap_ns))
+	if (!gap_usual(&gs_gate.gpu[gpu], item->gap_ns, sample_ns))
 		*ret_kind = GS_PRICE_WALL;
 	else
 		sample_ns -= item->gap_ns < sample_ns ? item->gap_ns / 2 : sample_ns / 2;
@@ -260,6 +261,19 @@ static void item_settle(uint32_t gpu, struct gs_track_item *item, uint64_t now)
 	gs_gate_settled(gpu, item, &change, sample_ns, now);
 }
 
+// item_meter charges a launch of unknown length while it runs. It is waited for no
+// longer than any stalled one: what follows must not be free until it has ended.
+static void item_meter(uint32_t gpu, struct gs_track_item *item, uint64_t now)
+{
+	uint64_t from = GS_LOAD(gs_gate.gpu[gpu].last_done_ns);
+
+	if (GS_LOAD(item->submitted_ns) > from)
+		from = GS_LOAD(item->submitted_ns);
+	if (item->sample && now > from + GS_GATE_STALL_NS / 2 &&
+	    gs_gate.driver.event_query(item->start) == CUDA_SUCCESS)
+		gs_gate_runs(gpu, item, now - from, now);
+}
+
 static void poll_ring(uint32_t gpu, uint64_t now)
 {
 	struct gs_gate_gpu *g = &gs_gate.gpu[gpu];
@@ -276,7 +290,8 @@ static void poll_ring(uint32_t gpu, uint64_t now)
 			continue;
 		result = gs_gate.driver.event_query(item->end);
 		if (result == CUDA_ERROR_NOT_READY) {
-			not_ready++;
+			if (not_ready++ == 0)
+				item_meter(gpu, item, now);
 			continue;
 		}
 		ready++;

@@ -54,8 +54,8 @@ static void pass_weigh(struct gs_pass *p, const struct gs_gate_thread *self)
 		return;
 	if (bound && same && self->mark_left_ns >= 0 && (uint64_t)self->mark_left_ns <= p->quantum_ns)
 		unmarked = p->quantum_ns - (uint64_t)self->mark_left_ns;
-	// What has never finished may be long: two such launches fill the bound.
-	weight = p->cost_ns ? p->cost_ns : bound ? p->bound_ns / 2 : 1;
+	// What has never finished may be long: two such launches at most.
+	weight = p->cost_ns ? p->cost_ns : bound ? p->bound_ns : 1;
 	if (p->measuring || !p->price.price_ns || unmarked + weight >= p->quantum_ns)
 		p->inflight_ns = unmarked + weight;
 }
@@ -95,7 +95,7 @@ static bool inflight_claim(struct gs_pass *p)
 
 static bool pass_stalled(struct gs_pass *p, uint64_t oldest_cost)
 {
-	uint64_t limit = GS_GATE_STALL_NS + 4 * oldest_cost;
+	uint64_t limit = GS_GATE_STALL_NS + GS_GATE_STALL_COSTS * oldest_cost;
 
 	if (limit > GS_GATE_STALL_MAX_NS)
 		limit = GS_GATE_STALL_MAX_NS;

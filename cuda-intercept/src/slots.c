@@ -156,10 +156,11 @@ static bool search(int fd)
 	return false;
 }
 
-// The slot's lock is held by a mapping of the description that took it, not by a
-// descriptor: a program that closes, duplicates over or unlocks descriptors that
-// it does not know (a daemon's closefrom) must not free memory that the driver
-// still holds. A forked child inherits the mapping; exec and exit drop it.
+// The lock lives as long as the file description that took it, which a mapping
+// holds, and no descriptor: a program that closes, duplicates over or unlocks what
+// it does not know must not free memory that the driver still holds. fork inherits
+// the mapping, exec drops it, and at a process's end it is the last thing that is
+// closed, after the driver's descriptors (docs/design/0003-what-holds-a-slot.md).
 int gs_slots_take(void)
 {
 	int fd = gs_attach_open_ledger();

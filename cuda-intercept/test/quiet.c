@@ -54,6 +54,7 @@ int main(void)
 	for (int i = 1; i < 65; i++)
 		sigaction(i, NULL, &before[i]);
 	sigprocmask(SIG_BLOCK, NULL, &mask_before);
+	close(0); // and stays closed
 	low_descriptors(fds_before);
 
 	errno = 4242;

@@ -2,12 +2,13 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# install.sh PREFIX: copies what `make build` made below PREFIX (bin, lib/gpushare,
-# share/doc/gpushare). Nothing else is touched: no engine's configuration, no
+# install.sh PREFIX [DESTDIR]: copies what `make build` made below DESTDIR/PREFIX
+# (bin, lib/gpushare, share/doc/gpushare). Nothing else is touched: no engine's configuration, no
 # service. Libraries go into a directory of their own version, which is never
 # written again: running containers keep the one they started with.
 set -eu
-prefix=${1:?prefix, such as /usr/local}
+final=${1:?prefix, such as /usr/local}
+prefix=${2:-}$final
 cd "$(dirname "$0")/../.."
 version=$(cat internal/version/VERSION)
 libs=$prefix/lib/gpushare
@@ -34,9 +35,9 @@ for d in README.md LICENSE; do [ ! -f "$d" ] || place "$d" "$prefix/share/doc/gp
 
 cat <<EOF
 Installed gpushare $version below $prefix. Next:
-  1. $prefix/bin/gpushared                  start the daemon (as root)
+  1. $final/bin/gpushared                  start the daemon (as root)
   2. tell your engine of the runtime; for Docker, in /etc/docker/daemon.json:
-       "runtimes": { "gpushare": { "path": "$prefix/bin/gpushare-runtime" } }
+       "runtimes": { "gpushare": { "path": "$final/bin/gpushare-runtime" } }
      and restart or reload dockerd
   3. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE
 EOF

@@ -57,6 +57,37 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
+// A program whose every launch has another shape is never priced. It is held to its
+// share all the same, alone and beside a neighbour.
+func TestNewShapes(t *testing.T) {
+	n := startNode(t, "short=50us", "long=5ms")
+	a := n.place("a", 200)
+	p := a.saturate("long", "vary")
+	time.Sleep(settle)
+	n.expect(t, 3*time.Second, 3, share{"new shapes alone", a, of(p), 20})
+	b := n.place("b", 300)
+	q := b.saturate("short", "async")
+	time.Sleep(settle)
+	n.expect(t, 3*time.Second, 3, share{"the neighbour", b, of(q), 30})
+	// Wall time holds the neighbour's slices: it may get less than its share.
+	if got := n.measure(3*time.Second, []share{{"new shapes", a, of(p), 20}}); got[0].percent > 23 {
+		t.Errorf("new shapes beside a neighbour: %.2f %% of GPU time, want at most 23", got[0].percent)
+	}
+}
+
+// Launches of half a second, of which nobody knows that: few of them go before the
+// first one has ended.
+func TestLongUnknown(t *testing.T) {
+	n := startNode(t, "long=5ms")
+	a := n.place("a", 200)
+	before := n.ranAll()
+	a.start(built(t, "tests/saturate"), "--kernel", "long", "--mode", "graph", "--nodes", "100")
+	time.Sleep(8 * time.Second)
+	if ran, took := n.ranAll().since(before); ran > 0.6*took {
+		t.Errorf("%.1f of the first %.1f s of GPU time (SIMULATED)", ran/1e9, took/1e9)
+	}
+}
+
 // A new ceiling is in force 50 ms after it was written.
 func TestResize(t *testing.T) {
 	n := startNode(t, "short=50us", "long=5ms")

@@ -6,7 +6,7 @@
 package e2e
 
 import (
-	"math"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,11 +41,41 @@ func shares(t *testing.T, n *node.Node, containers ...container) []float64 {
 	return out
 }
 
-func close5(t *testing.T, what string, got, want float64) {
+// claim is the share in percent that a container asked for.
+type claim struct {
+	what string
+	c    container
+	want float64
+}
+
+// within5 measures the containers' shares. More than 5 points too much fails at
+// once, at any time. Too little is measured again, up to three times in all: on a
+// machine that is busy with other things a program may lack the CPU time to ask for
+// its share, and no limiter can give it what it does not ask for.
+func within5(t *testing.T, n *node.Node, claims ...claim) {
 	t.Helper()
-	t.Logf("%s: %.1f %% of GPU time, asked %.0f %%", what, got, want)
-	if math.Abs(got-want) > 5 {
-		t.Errorf("%s: %.1f %% of GPU time is more than 5 points from %.0f %%", what, got, want)
+	var containers []container
+	for _, c := range claims {
+		containers = append(containers, c.c)
+	}
+	const tries = 3
+	for try := 1; try <= tries; try++ {
+		low := ""
+		for i, got := range shares(t, n, containers...) {
+			t.Logf("%s: %.1f %% of GPU time, asked %.0f %%", claims[i].what, got, claims[i].want)
+			if got > claims[i].want+5 {
+				t.Errorf("%s: %.1f %% of GPU time is more than 5 points over %.0f %%", claims[i].what, got, claims[i].want)
+			}
+			if got < claims[i].want-5 {
+				low = fmt.Sprintf("%s: %.1f %% of GPU time is more than 5 points under %.0f %%", claims[i].what, got, claims[i].want)
+			}
+		}
+		if low == "" || t.Failed() {
+			return
+		}
+		if try == tries {
+			t.Error(low)
+		}
 	}
 }
 
@@ -72,15 +102,13 @@ func TestShares(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				a := start(t, "60%", c.first...)
 				time.Sleep(settle)
-				close5(t, "first alone", shares(t, n, a)[0], 60)
+				within5(t, n, claim{"first alone", a, 60})
 				b := start(t, "20%", c.other...)
 				time.Sleep(settle)
-				both := shares(t, n, a, b)
-				close5(t, "first beside the other", both[0], 60)
-				close5(t, "other beside the first", both[1], 20)
+				within5(t, n, claim{"first beside the other", a, 60}, claim{"other beside the first", b, 20})
 				a.remove()
 				time.Sleep(settle / 4)
-				close5(t, "other alone", shares(t, n, b)[0], 20)
+				within5(t, n, claim{"other alone", b, 20})
 				b.remove()
 			})
 		}
@@ -126,17 +154,17 @@ func TestLiveSet(t *testing.T) {
 		b, run := e.talk(t, append(share("1Gi"), "GPUSHARE_COMPUTE=20%"), "saturate", "--kernel", "spin")
 		expect(t, run, "running")
 		time.Sleep(settle)
-		close5(t, "before", shares(t, n, b)[0], 20)
+		within5(t, n, claim{"before", b, 20})
 		if r := n.CLI(within(t), "set", b.id, "--gpu-compute", "70%", "--gpu-compute-max", "70%"); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		time.Sleep(100 * time.Millisecond) // resize is in force in 50 ms
-		close5(t, "after set 70%", shares(t, n, b)[0], 70)
+		within5(t, n, claim{"after set 70%", b, 70})
 		if r := n.CLI(within(t), "set", b.id, "--gpu-compute", "10%", "--gpu-compute-max", "10%"); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		time.Sleep(100 * time.Millisecond)
-		close5(t, "after set 10%", shares(t, n, b)[0], 10)
+		within5(t, n, claim{"after set 10%", b, 10})
 	})
 }
 

@@ -6,7 +6,7 @@
 // that the test made with limiter/region, as the daemon makes it.
 //
 // It needs root. The libraries come from build/lib, or from the directory that
-// GPUSHARE_TEST_LIB names (the sanitizer build).
+// GPUSHARE_TEST_LIB names (the sanitizer builds).
 package intercept
 
 import (
@@ -59,8 +59,18 @@ func libraries(t *testing.T) string {
 	return dir
 }
 
-// sanitized tells whether the libraries under test need the sanitizers' runtime.
-func sanitized() bool { return strings.Contains(os.Getenv("GPUSHARE_TEST_LIB"), "asan") }
+// sanitizer is what the libraries under test are built with, and programs must be.
+func sanitizer() string {
+	switch filepath.Base(os.Getenv("GPUSHARE_TEST_LIB")) {
+	case "asan":
+		return "address,undefined"
+	case "tsan":
+		return "thread"
+	}
+	return ""
+}
+
+func sanitized() bool { return sanitizer() != "" }
 
 // newContainer makes a container's directory on a tmpfs of its own.
 func newContainer(t *testing.T, gpus ...region.GPULimit) *container {
@@ -117,7 +127,11 @@ func (c *container) command(ctx context.Context, program string, args ...string)
 	if err := os.MkdirAll("/run/gpushare", 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	argv := append([]string{"-m", "sh", "-euc", enter, "sh", program}, args...)
+	argv := []string{"-m", "sh", "-euc", enter, "sh"}
+	if sanitizer() == "thread" {
+		argv = append(argv, "setarch", "-R") // its shadow memory has a fixed place
+	}
+	argv = append(append(argv, program), args...)
 	cmd := exec.CommandContext(ctx, "unshare", argv...)
 	cmd.Env = append(os.Environ(), "GS_DIR="+c.dir, "GS_DRIVER="+c.driver, "GS_NVML="+c.nvml,
 		"LD_LIBRARY_PATH="+libraries(c.t), "UBSAN_OPTIONS=print_stacktrace=1",
@@ -146,7 +160,10 @@ func compile(t *testing.T, name string, flags ...string) string {
 	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(name), ".c"))
 	args := []string{"-std=gnu17", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-I", filepath.Join(src, "include"), "-I", filepath.Join(src, "test"), "-o", out}
-	if sanitized() {
+	switch sanitizer() {
+	case "thread":
+		args = append(args, "-fsanitize=thread", "-Wno-tsan")
+	case "address,undefined":
 		args = append(args, "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 	}
 	for _, f := range strings.Fields(name) {

@@ -151,6 +151,24 @@ func TestDroppedDescriptors(t *testing.T) {
 	}
 }
 
+// One program after the other, each of which takes all there is and is refused
+// more: none is refused for what its dead predecessor held.
+func TestOneAfterTheOther(t *testing.T) {
+	const limit = 512 * mib
+	n := simulate(t)
+	c := n.container(limit)
+	tenant := compile(t, "tenant.c")
+	one := fmt.Sprintf("%s init fill=%d alloc=%d;", tenant, mib, mib)
+	out, err := c.run("sh", "-c", strings.Repeat(one, 5))
+	want := strings.Repeat(fmt.Sprintf("fill %d\nalloc 2\n", limit-contextBytes), 5)
+	if err != nil || out != want {
+		t.Errorf("%v, output %q", err, out)
+	}
+	if high := n.gpu().High; high > limit {
+		t.Errorf("the simulator held %d bytes over the limit", high-limit)
+	}
+}
+
 // However memory is taken, the ledger says what the simulator says.
 func TestLedgerIsTheDriversFigure(t *testing.T) {
 	n := simulate(t)

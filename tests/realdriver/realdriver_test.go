@@ -26,8 +26,15 @@ import (
 	"github.com/gpushare/gpushare/limiter/region"
 )
 
+// NVIDIA's libraries make /dev/nvidiactl where it is missing: they get a /dev of
+// their own, or every simulated driver on the machine would take this node for one
+// with the device.
 const enter = `
 mount --make-rprivate /
+mount -t tmpfs -o size=64k dev /dev
+mknod -m 0666 /dev/null c 1 3
+mknod -m 0666 /dev/zero c 1 5
+mknod -m 0666 /dev/urandom c 1 9
 mount --bind "$GS_DIR" /run/gpushare
 mount --bind "$GS_DRIVER/libcuda.so.1" /run/gpushare/driver/cuda.real
 mount --bind "$GS_DRIVER/libnvidia-ml.so.1" /run/gpushare/driver/nvml.real

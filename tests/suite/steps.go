@@ -23,8 +23,10 @@ type step struct {
 	run  func(ctx context.Context, t *tally)
 }
 
-// fuzzTime is how long `check` and `test` run each fuzz target.
-const fuzzTime = "3s"
+// fuzzTime is how many inputs `check` and `test` try on each fuzz target. A count,
+// not a time: a run that is cut off by the clock while it makes an input smaller
+// fails without a finding.
+const fuzzTime = "2000x"
 
 var lists = map[string]func() ([]step, error){
 	"check": func() ([]step, error) {
@@ -90,6 +92,7 @@ func sanitizers() []step {
 	return []step{
 		script("simgpu, sanitizers", 8*time.Minute, "make", "-C", "simgpu", "test-asan"),
 		script("interceptor, sanitizers", 8*time.Minute, "make", "-C", "cuda-intercept", "test-asan"),
+		script("interceptor, thread sanitizer", 8*time.Minute, "make", "-C", "cuda-intercept", "test-tsan"),
 		script("launch gate, sanitizers", 8*time.Minute, "make", "-C", "cuda-intercept/test/gate", "asan"),
 	}
 }
@@ -109,8 +112,8 @@ func e2e(pattern string) []step {
 
 // clients runs the Python clients that must work, and others if flags say so.
 func clients(flags ...string) []step {
-	args := []string{"-count=1", "-tags", "clients", "-timeout", "11m", "./tests/clients/...", "-args"}
-	return []step{goTest("python clients", 12*time.Minute, append(args, flags...)...)}
+	args := []string{"-count=1", "-tags", "clients", "-timeout", "24m", "./tests/clients/...", "-args"}
+	return []step{goTest("python clients", 25*time.Minute, append(args, flags...)...)}
 }
 
 func realDriver() []step {
@@ -133,8 +136,8 @@ func fuzzSteps() ([]step, error) {
 		}
 		for _, m := range fuzzName.FindAllStringSubmatch(string(data), -1) {
 			pkg := "./" + filepath.Dir(file)
-			steps = append(steps, script("fuzz "+strings.TrimPrefix(pkg, "./")+" "+strings.TrimPrefix(m[1], "Fuzz"), time.Minute,
-				"go", "test", "-run", "^$", "-fuzz", "^"+m[1]+"$", "-fuzztime", fuzzTime, pkg))
+			steps = append(steps, script("fuzz "+strings.TrimPrefix(pkg, "./")+" "+strings.TrimPrefix(m[1], "Fuzz"), 5*time.Minute,
+				"go", "test", "-run", "^$", "-fuzz", "^"+m[1]+"$", "-fuzztime", fuzzTime, "-fuzzminimizetime", "20x", pkg))
 		}
 	}
 	return steps, nil

@@ -228,7 +228,9 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *acti
 {
 	ENTER();
 	*flags = 0;
+	pthread_mutex_lock(&fake_lock);
 	*active = primaries[dev].refs > 0;
+	pthread_mutex_unlock(&fake_lock);
 	return CUDA_SUCCESS;
 }
 

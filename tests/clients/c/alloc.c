@@ -84,12 +84,28 @@ static void report_info(CUdevice dev)
     printf("info free %zu total %zu device %zu\n", free_bytes, total, device);
 }
 
+/* Children meet here: each has a context before the first one fills the device. */
+static int ready[2] = { -1, -1 }, go[2] = { -1, -1 };
+
+static void meet(void)
+{
+    char c;
+
+    if (ready[1] < 0)
+        return;
+    close(ready[1]);
+    close(go[1]);
+    while (read(go[0], &c, 1) > 0)
+        ;
+}
+
 static int work(void)
 {
     CUdevice dev;
 
     cu_load(via);
     dev = cu_open(gpu);
+    meet();
     for (;;) {
         if (fill)
             report_fill();
@@ -164,6 +180,10 @@ int main(int argc, char **argv)
         return work();
     if (procs < 1 || procs > MAX_PROCS)
         usage("--procs");
+    if (pipe(ready) || pipe(go)) {
+        perror("alloc: pipe");
+        return 1;
+    }
     /* Each child starts before the driver is initialised, all at the same time. */
     for (int i = 0; i < procs; i++) {
         pid_t pid = fork();
@@ -176,6 +196,10 @@ int main(int argc, char **argv)
             exit(work());
         child[i] = pid;
     }
+    close(ready[1]);
+    while (read(ready[0], &(char){ 0 }, 1) > 0)
+        ; /* to the end: every child has a context, or has ended */
+    close(go[1]);
     if (!strcmp(hold, "signal")) {
         cu_hold(hold);
         for (int i = 0; i < procs; i++)

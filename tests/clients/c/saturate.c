@@ -4,13 +4,14 @@
 /*
  * saturate: keeps the GPU as busy as it is allowed to.
  *
- *   saturate --kernel NAME [--mode async|sync|graph] [--seconds T] [--launches N]
+ *   saturate --kernel NAME [--mode async|sync|graph|vary] [--seconds T] [--launches N]
  *            [--grid N] [--rounds N] [--nodes N] [--via WAY] [--gpu N]
  *
  * Launches one kernel, always with the same grid, until T seconds have passed, N
  * launches are done, or SIGTERM, SIGINT or SIGUSR1 arrives. "async" never waits
  * for a kernel itself, "sync" waits after each, "graph" launches a captured graph
- * of eight kernels, or of as many as --nodes says. Says "running" after the first one has ended, and at the end
+ * of eight kernels, or of as many as --nodes says; "vary" gives each launch another
+ * grid, as programs do whose input varies. Says "running" after the first one has ended, and at the end
  * how many kernels were launched.
  */
 #define _GNU_SOURCE
@@ -76,7 +77,7 @@ int main(int argc, char **argv)
     const char *kernel = "spin", *mode = "async", *via = NULL;
     double seconds = 0, until;
     unsigned long long most = 0, count = 0;
-    int gpu = 0, sync, graph;
+    int gpu = 0, sync, graph, vary;
     CUgraphExec exec = NULL;
 
     for (int i = 1; i < argc; i++) {
@@ -105,6 +106,7 @@ int main(int argc, char **argv)
     }
     sync = !strcmp(mode, "sync");
     graph = !strcmp(mode, "graph");
+    vary = !strcmp(mode, "vary");
     signal(SIGTERM, on_signal);
     signal(SIGINT, on_signal);
     signal(SIGUSR1, on_signal);
@@ -125,6 +127,7 @@ int main(int argc, char **argv)
             cu_must(cu.GraphLaunch(exec, stream), "cuGraphLaunch");
             count += nodes;
         } else {
+            grid += (unsigned int)vary;
             launch();
             count++;
         }
