@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	cdi "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/gpushare/gpushare/hook/inject"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -166,6 +168,46 @@ func mark(v any, marks *[]string) {
 	case []any:
 		for _, member := range v {
 			mark(member, marks)
+		}
+	}
+}
+
+// The hook is told what the loader will be told.
+func TestHookArguments(t *testing.T) {
+	in := `{"root":{"path":"rootfs"},"process":{"cwd":"/w","args":["run","--root=/"],"env":["LD_LIBRARY_PATH=/a","PATH=/p","LD_LIBRARY_PATH=/b:/c","LD_PRELOAD=/d.so","LD_LIBRARY_PATH="]}}`
+	out, err := edit([]byte(in), testDriver(t, "plain"), testGrant("0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Hooks struct{ CreateContainer []struct{ Args []string } }
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Hooks.CreateContainer) != 1 {
+		t.Fatalf("hooks %+v", s.Hooks)
+	}
+	got, err := inject.Parse(s.Hooks.CreateContainer[0].Args[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := inject.Options{
+		Root: "/bundles/c1/rootfs", CUDA: testGrant().CUDA, NVML: testGrant().NVML, CUDAReal: "/opt/sim/lib/libcuda.so.999.1",
+		Compat: "route", LibraryPath: "/b:/c:/a", Preload: "/d.so", Arg0: "run", SearchPath: "/p", WorkDir: "/w",
+	}
+	if *got != want {
+		t.Errorf("got %+v\nwant %+v", *got, want)
+	}
+	for name, g := range map[string]func(*Grant){
+		"no hook":         func(g *Grant) { g.Hook = "" },
+		"another program": func(g *Grant) { g.Hook = "/bin/true" },
+		"relative bundle": func(g *Grant) { g.Bundle = "b" },
+	} {
+		grant := testGrant("0")
+		g(grant)
+		if _, err := edit([]byte(in), testDriver(t, "plain"), grant); err == nil {
+			t.Errorf("%s: edited", name)
 		}
 	}
 }

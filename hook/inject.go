@@ -35,16 +35,19 @@ func (s *Spec) injectHook(chosen *selection, g *Grant) (*cdi.Hook, error) {
 	}
 	// Of a variable that is set twice the last one counts. The earlier ones are
 	// looked at too: not every runtime agrees.
-	var paths []string
+	var paths, preloads []string
 	for _, e := range s.env {
 		if value, ok := strings.CutPrefix(e, "LD_LIBRARY_PATH="); ok && value != "" {
 			paths = append([]string{value}, paths...)
+		}
+		if value, ok := strings.CutPrefix(e, "LD_PRELOAD="); ok && value != "" {
+			preloads = append([]string{value}, preloads...)
 		}
 		if value, ok := strings.CutPrefix(e, "PATH="); ok {
 			o.SearchPath = value
 		}
 	}
-	o.LibraryPath = strings.Join(paths, ":")
+	o.LibraryPath, o.Preload = strings.Join(paths, ":"), strings.Join(preloads, ":")
 	p, err := s.root.object("process")
 	if err == nil {
 		o.WorkDir, err = p.text("cwd")

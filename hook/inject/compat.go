@@ -127,7 +127,7 @@ func (w *work) companion(name string, target *file) error {
 func (w *work) find(name string) *file {
 	cached := false
 	for _, p := range w.places {
-		if !p.loader {
+		if !p.loader || p.preload {
 			continue
 		}
 		dir := p.path

@@ -68,6 +68,18 @@ func TestImagesOwnLibcuda(t *testing.T) {
 			w.write("rootfs/usr/bin/sh", "#!/usr/bin/env python\n")
 			w.library("rootfs/opt/x/libcuda.so.1", "image cuda")
 		}, "/opt/x/libcuda.so.1", "image cuda", true},
+		{"LD_PRELOAD", func(w *world) {
+			w.library("rootfs/opt/x/libcuda.so.1", "image cuda")
+			w.Options.Preload = "libc.so.6 /opt/x/libcuda.so.1:/nowhere/x.so"
+		}, "/opt/x/libcuda.so.1", "image cuda", true},
+		{"LD_PRELOAD under another name", func(w *world) {
+			w.write("rootfs/opt/x/mine.so", string(program(dtSoname, "libcuda.so.1"))+"image cuda")
+			w.Options.Preload = "/opt/x/mine.so"
+		}, "/opt/x/mine.so", "image cuda", true},
+		{"ld.so.preload", func(w *world) {
+			w.library("rootfs/opt/x/libcuda.so.1", "image cuda")
+			w.write("rootfs/etc/ld.so.preload", "# ours\n/lib/other.so # /x\n\t/opt/x/libcuda.so.1\n")
+		}, "/opt/x/libcuda.so.1", "image cuda", true},
 		{"compat directory, newer", func(w *world) {
 			w.library("rootfs"+compat+newer, "image cuda")
 			w.link(newer, "rootfs"+compat+"libcuda.so.1")

@@ -15,7 +15,7 @@
 // Whatever it cannot prove, it refuses with one line.
 //
 // It looks where the loader looks: the run paths of the entry point, the
-// LD_LIBRARY_PATH of the spec, ld.so.cache, the loader's own directories, and
+// LD_PRELOAD and LD_LIBRARY_PATH of the spec, ld.so.preload, ld.so.cache, the loader's own directories, and
 // CUDA's compat directories. It cannot know the run paths of other programs, a
 // variable set later, or a file under another path that a program opens by its
 // absolute name.

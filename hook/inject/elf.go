@@ -26,6 +26,7 @@ const (
 	ptInterp  = 3
 
 	dtStrtab  = 5
+	dtSoname  = 14
 	dtRpath   = 15
 	dtRunpath = 29
 )
@@ -41,6 +42,7 @@ type image struct {
 	machine        uint16
 	interpreter    string // empty: static
 	rpath, runpath string
+	soname         string
 }
 
 var errNotELF = errors.New("not a 64-bit ELF file")
@@ -99,7 +101,7 @@ func readImage(r io.ReaderAt) (*image, error) {
 		}
 		return ""
 	}
-	img.rpath, img.runpath = text(dtRpath), text(dtRunpath)
+	img.rpath, img.runpath, img.soname = text(dtRpath), text(dtRunpath), text(dtSoname)
 	return img, nil
 }
 

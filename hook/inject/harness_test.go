@@ -139,7 +139,8 @@ func (o *order) carryOut() (*outcome, error) {
 			result.Seen[name] = err.Error()
 			continue
 		}
-		result.Seen[name] = strings.TrimRight(string(data[min(len(data), elfHeaderSize):]), "\x00")
+		text := strings.TrimRight(string(data), "\x00")
+		result.Seen[name] = text[strings.LastIndexByte(text, 0)+1:] // what follows the ELF part
 	}
 	return result, nil
 }

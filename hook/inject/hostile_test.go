@@ -156,6 +156,21 @@ var hostile = []struct {
 	{"cache links out of the root", func(w *world) {
 		w.link(w.path("outside/ld.so.cache"), "rootfs/etc/ld.so.cache")
 	}, fine, nil},
+	{"ld.so.preload is a pipe", func(w *world) { w.node("rootfs/etc/ld.so.preload", unix.S_IFIFO, 0) }, "not a regular file", nil},
+	{"ld.so.preload is huge", func(w *world) {
+		w.write("rootfs/etc/ld.so.preload", "")
+		if err := os.Truncate(w.path("rootfs/etc/ld.so.preload"), 1<<40); err != nil {
+			w.t.Fatal(err)
+		}
+	}, "larger than is ever needed", nil},
+	{"preloads the host's files", func(w *world) {
+		w.write("rootfs/etc/ld.so.preload", w.path("outside/libcuda.so.1")+" /../../../../../../.."+w.path("outside/libcuda.so.1"))
+		w.Options.Preload = w.path("outside/libnvidia-ml.so.1") + ":/proc/self/root/x.so"
+	}, fine, nil},
+	{"preloads the real driver", func(w *world) {
+		w.link(cudaReal, "rootfs/opt/libcuda.so.1")
+		w.Options.Preload = "/opt/libcuda.so.1"
+	}, "leads to the real driver", nil},
 	{"cache is a pipe", func(w *world) { w.node("rootfs/etc/ld.so.cache", unix.S_IFIFO, 0) }, "no regular file", nil},
 	{"cache is a device", func(w *world) { w.node("rootfs/etc/ld.so.cache", unix.S_IFCHR, unix.Mkdev(1, 5)) }, "no regular file", nil},
 	{"cache is garbage", func(w *world) { w.write("rootfs/etc/ld.so.cache", cacheNew+strings.Repeat("\xff", 4096)) }, fine, nil},

@@ -52,6 +52,8 @@ type Options struct {
 	Compat string
 	// LibraryPath is the value of LD_LIBRARY_PATH in the container.
 	LibraryPath string
+	// Preload is the value of LD_PRELOAD in the container.
+	Preload string
 	// Arg0, SearchPath and WorkDir say what the entry point is: the first
 	// argument, PATH and the working directory of the spec's process.
 	Arg0, SearchPath, WorkDir string
@@ -71,6 +73,7 @@ func (o *Options) fields() []struct {
 		{"cuda-real", &o.CUDAReal},
 		{"compat", &o.Compat},
 		{"library-path", &o.LibraryPath},
+		{"preload", &o.Preload},
 		{"arg0", &o.Arg0},
 		{"search-path", &o.SearchPath},
 		{"work-dir", &o.WorkDir},

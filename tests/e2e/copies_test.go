@@ -60,6 +60,12 @@ func TestImagesOwnLibcuda(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		{"LD_PRELOAD", "/opt/x", plain, []string{"LD_PRELOAD=/opt/x/libcuda.so.1"}, []string{"/program", "libcuda.so.1"}, nil},
+		{"ld.so.preload", "/opt/x", plain, nil, []string{"/program", "libcuda.so.1"}, func(t *testing.T, rootfs string) {
+			if err := os.WriteFile(filepath.Join(rootfs, "etc/ld.so.preload"), []byte("/opt/x/libcuda.so.1000.10\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"no environment", "/opt/x", plain, []string{"LD_LIBRARY_PATH=/opt/x"}, []string{"/usr/bin/env", "-i", "/program", "/opt/x/libcuda.so.1"}, nil},
 	}
 	for i, way := range ways {
