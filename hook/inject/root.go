@@ -38,9 +38,13 @@ func openRoot(dir string) (*root, error) {
 		return nil, fmt.Errorf("open the host's /proc: %w", err)
 	}
 	var fs unix.Statfs_t
-	if err := unix.Fstatfs(proc, &fs); err != nil || fs.Type != unix.PROC_SUPER_MAGIC {
+	err = unix.Fstatfs(proc, &fs)
+	if err == nil && fs.Type != unix.PROC_SUPER_MAGIC {
+		err = errors.New("no procfs is there")
+	}
+	if err != nil {
 		unix.Close(proc)
-		return nil, fmt.Errorf("open the host's /proc: no procfs is there (%v)", err)
+		return nil, fmt.Errorf("open the host's /proc: %w", err)
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
