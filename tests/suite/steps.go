@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -136,11 +137,29 @@ func fuzzSteps() ([]step, error) {
 		}
 		for _, m := range fuzzName.FindAllStringSubmatch(string(data), -1) {
 			pkg := "./" + filepath.Dir(file)
-			steps = append(steps, script("fuzz "+strings.TrimPrefix(pkg, "./")+" "+strings.TrimPrefix(m[1], "Fuzz"), 5*time.Minute,
-				"go", "test", "-run", "^$", "-fuzz", "^"+m[1]+"$", "-fuzztime", fuzzTime, "-fuzzminimizetime", "20x", pkg))
+			steps = append(steps, fuzz("fuzz "+strings.TrimPrefix(pkg, "./")+" "+strings.TrimPrefix(m[1], "Fuzz"), m[1], pkg))
 		}
 	}
 	return steps, nil
+}
+
+// fuzz runs one fuzz target, and fails also if go found nothing to fuzz.
+func fuzz(name, target, pkg string) step {
+	return step{name, func(ctx context.Context, t *tally) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		out, err := command(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", fuzzTime,
+			"-fuzzminimizetime", "20x", pkg).CombinedOutput()
+		if err == nil && !bytes.Contains(out, []byte("execs: ")) {
+			err = errors.New("nothing was fuzzed")
+		}
+		if err != nil {
+			os.Stdout.Write(out)
+			t.fail(name, err.Error())
+			return
+		}
+		t.passed++
+	}}
 }
 
 // goTest runs `go test -json` with args.
