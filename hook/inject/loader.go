@@ -170,17 +170,18 @@ func (r *root) glibc(name string) *loader {
 // one string after the other, each with a slash at its end.
 func systemDirs(data []byte) []string {
 	var best []string
-	for _, start := range []string{"/lib/", "/lib64/", "/usr/lib/", "/nix/store/", "/gnu/store/"} {
-		for from := 0; ; {
-			at := bytes.Index(data[from:], []byte("\x00"+start))
+	for _, start := range []string{"/lib", "/usr/lib", "/nix/store/", "/gnu/store/"} {
+		for from := 1; from < len(data); from++ {
+			at := bytes.Index(data[from:], []byte(start))
 			if at < 0 {
 				break
 			}
-			at += from + 1
-			if dirs := textsAt(data[at:]); len(dirs) > len(best) {
+			if from += at; data[from-1] != 0 {
+				continue // in the middle of a text
+			}
+			if dirs := textsAt(data[from:]); len(dirs) > len(best) {
 				best = dirs
 			}
-			from = at
 		}
 	}
 	return best
