@@ -153,6 +153,26 @@ func TestUserNamespace(t *testing.T) {
 	}
 }
 
+// Engines put images together as overlays, and may make them read-only.
+func TestOverlay(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		w := newWorld(t)
+		w.mkdir("upper")
+		w.mkdir("work")
+		w.library("rootfs/opt/x/"+newer, "image cuda")
+		w.link(newer, "rootfs/opt/x/libcuda.so.1")
+		w.Options.LibraryPath = "/opt/x"
+		w.Overlay, w.ReadOnly = true, readOnly
+		w.Look = []string{"/opt/x/libcuda.so.1", cudaReal}
+		if got := w.hook(); got.Error != "" || got.Seen[w.Look[0]] != covered || got.Seen[cudaReal] != "image cuda" {
+			t.Errorf("read-only %v: %+v", readOnly, got)
+		}
+		if names, err := os.ReadDir(w.path("upper")); err != nil || len(names) != 0 {
+			t.Errorf("the hook left %v in the image (%v)", names, err)
+		}
+	}
+}
+
 // A routed libcuda gets the compiler of its own version.
 func TestRouteTakesCompanions(t *testing.T) {
 	w := newWorld(t)

@@ -45,6 +45,8 @@ type order struct {
 	Times int
 	// UserNamespace takes the host's capabilities away.
 	UserNamespace bool
+	// Overlay makes the root an overlay, as engines do; ReadOnly also read-only.
+	Overlay, ReadOnly bool
 	// Look are paths of the container whose content is wanted afterwards.
 	Look []string
 }
@@ -79,8 +81,18 @@ func (o *order) carryOut() (*outcome, error) {
 		return nil, fmt.Errorf("make all mounts private: %w", err)
 	}
 	rootfs := filepath.Join(o.Dir, "rootfs")
-	if err := unix.Mount(rootfs, rootfs, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if o.Overlay {
+		options := fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", rootfs, o.Dir, o.Dir)
+		if err := unix.Mount("overlay", rootfs, "overlay", 0, options); err != nil {
+			return nil, fmt.Errorf("make an overlay: %w", err)
+		}
+	} else if err := unix.Mount(rootfs, rootfs, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return nil, fmt.Errorf("bind the root: %w", err)
+	}
+	if o.ReadOnly {
+		if err := unix.Mount("", rootfs, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+			return nil, fmt.Errorf("make the root read-only: %w", err)
+		}
 	}
 	binds := [][2]string{
 		{"c", ContainerDir}, {"c/ledger", ContainerDir + "/ledger"},

@@ -245,7 +245,8 @@ func (r *root) seek(places []place) (found []candidate, err error) {
 
 // within collects the candidates of one directory.
 func (r *root) within(found []candidate, p place, dir string, seen map[spot]bool, depth int) ([]candidate, error) {
-	isSpecial := func(name string) bool { return slices.Contains(special, name) || path.Base(dir) == "glibc-hwcaps" }
+	all := path.Base(dir) == "glibc-hwcaps"
+	isSpecial := func(name string) bool { return all || slices.Contains(special, name) }
 	names, err := r.list(dir, seen, func(name string) bool { return called(name) != nil || isSpecial(name) })
 	if err != nil {
 		if p.loader {
