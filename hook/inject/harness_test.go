@@ -185,6 +185,9 @@ func newWorld(t testing.TB) *world {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for mount namespaces")
 	}
+	if raceDetector {
+		t.Skip("the hook has one thread: the race detector finds nothing and makes each of its starts ten times as long")
+	}
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the test images are for amd64")
 	}
