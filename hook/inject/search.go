@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -99,42 +98,6 @@ func (r *root) places(o *Options, e entry, l *loader) ([]place, error) {
 	all = append(all, r.known()...)
 	if len(all) > maxPlaces {
 		return nil, refuse(CodeLoader, "its image and environment name more than %d directories of libraries: shorten LD_LIBRARY_PATH", maxPlaces)
-	}
-	return all, nil
-}
-
-const preloadPath = "/etc/ld.so.preload"
-
-// maxPreload bounds ld.so.preload, in bytes.
-const maxPreload = 64 << 10
-
-// preloads lists the files that every program of the container loads first. Of
-// plain names the loader makes an ordinary search.
-func (r *root) preloads(o *Options) ([]place, error) {
-	var all []place
-	add := func(origin, list string) {
-		for _, p := range strings.FieldsFunc(list, func(c rune) bool { return c == ':' || unicode.IsSpace(c) }) {
-			if strings.Contains(p, "/") {
-				all = append(all, place{path: p, origin: origin, loader: true, single: true, maybe: true, preload: true})
-			}
-		}
-	}
-	add("LD_PRELOAD", o.Preload)
-	f, err := r.file(preloadPath)
-	if absent(err) {
-		return all, nil
-	}
-	var data []byte
-	if err == nil {
-		defer f.close()
-		data, err = f.read(maxPreload)
-	}
-	if err != nil {
-		return nil, refuse(CodeImage, "%s of its image cannot be read: %v: mend it, or take it out", preloadPath, err)
-	}
-	for line := range strings.Lines(string(data)) {
-		line, _, _ = strings.Cut(line, "#")
-		add(preloadPath, line)
 	}
 	return all, nil
 }
@@ -313,19 +276,6 @@ func (r *root) take(found []candidate, p place, name string) ([]candidate, error
 		return found, refuse(CodeLoader, "its image has more than %d copies of the driver's libraries: take them out", maxFiles)
 	}
 	return append(found, candidate{f, lib, p, exact}), nil
-}
-
-// stands returns the library whose SONAME the file at name carries; nil if none.
-func (r *root) stands(name string) *library {
-	f, err := r.file(name)
-	if err != nil {
-		return nil
-	}
-	defer f.close()
-	if img := f.elf(); img != nil {
-		return called(img.soname)
-	}
-	return nil
 }
 
 func closeAll(list []candidate) {
