@@ -140,6 +140,8 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	open, closeAll := context.WithCancel(context.WithoutCancel(ctx))
+	defer closeAll()
 	var err error
 	for {
 		var c *net.UnixConn
@@ -149,15 +151,15 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 		h.conns.Add(1)
 		go func() {
 			defer h.conns.Done()
+			// Also those that are no h.clients: of NVML, and without a hello yet.
+			defer context.AfterFunc(open, func() { _ = c.Close() })()
 			h.serveConn(c)
 		}()
 	}
 	h.mu.Lock()
 	h.stopped = true
-	for _, c := range h.clients {
-		_ = c.conn.Close()
-	}
 	h.mu.Unlock()
+	closeAll()
 	h.kick()
 	h.conns.Wait()
 	<-engineDone
