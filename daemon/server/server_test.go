@@ -156,7 +156,7 @@ func TestMalformedRequests(t *testing.T) {
 func TestClientWithoutADaemon(t *testing.T) {
 	dir := t.TempDir()
 	c := v1.NewClient(filepath.Join(dir, "none.sock"))
-	if _, err := c.Daemon(context.Background()); v1.Code(err) != v1.CodeDaemonDown || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "systemctl start gpushared") {
+	if _, err := c.Daemon(context.Background()); v1.Code(err) != v1.CodeDaemonDown || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "Start it as root: gpushared") {
 		t.Errorf("no socket: %v", err)
 	}
 	// A socket that nobody listens on.

@@ -135,7 +135,7 @@ func TestDaemonDown(t *testing.T) {
 	m := newMachine(t)
 	m.daemon.stop()
 	b := m.bundle("b", "echo started", asks)
-	refused(t, m, b, "create", "GPU container refused", m.runDir, "systemctl start gpushared", "[GS-DAEMON-DOWN]")
+	refused(t, m, b, "create", "GPU container refused", m.runDir, "Start it as root: gpushared", "[GS-DAEMON-DOWN]")
 
 	// A socket that nobody listens at, as a killed daemon leaves it.
 	socket := filepath.Join(m.runDir, v1.SocketName)
@@ -145,7 +145,7 @@ func TestDaemonDown(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
-	refused(t, m, b, "create", "GPU container refused", "systemctl start gpushared", "[GS-DAEMON-DOWN]")
+	refused(t, m, b, "create", "GPU container refused", "Start it as root: gpushared", "[GS-DAEMON-DOWN]")
 }
 
 // A daemon that accepts and never answers must not hang the engine.

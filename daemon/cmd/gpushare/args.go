@@ -31,8 +31,10 @@ func reorder(args []string, app *cli.App) []string {
 			continue
 		}
 		flags = append(flags, a)
-		if takesValue(a, command.Flags) && i+1 < len(tail) {
-			i++
+		if takesValue(a, command.Flags) {
+			if i++; i == len(tail) { // no argument may become its value
+				return slices.Concat(args[:at+1], flags)
+			}
 			flags = append(flags, tail[i])
 		}
 	}

@@ -145,6 +145,7 @@ func TestGolden(t *testing.T) {
 		"set-whom":        {full, []string{"set", "--gpu-memory", "8Gi"}, 2},
 		"set-empty":       {full, []string{"set", "llm", "--gpu-memory="}, 2},
 		"set-bad-flag":    {full, []string{"set", "llm", "--memory", "8Gi"}, 2},
+		"set-no-value":    {full, []string{"set", "llm", "--gpu-memory"}, 2},
 		"version":         {full, []string{"version"}, 0},
 		"version-json":    {full, []string{"version", "-o", "json"}, 0},
 		"unknown":         {full, []string{"pss"}, 2},
@@ -182,7 +183,7 @@ func TestDaemonDown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.sock")
 	for _, command := range [][]string{{"ps"}, {"daemon"}, {"set", "x", "--gpu-memory", "8Gi"}} {
 		out, errs, status, _ := call(append([]string{"-H", path}, command...)...)
-		if status != 3 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "systemctl start gpushared") || !strings.HasSuffix(errs, "[GS-DAEMON-DOWN]\n") {
+		if status != 3 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "Start it as root: gpushared") || !strings.HasSuffix(errs, "[GS-DAEMON-DOWN]\n") {
 			t.Errorf("%v: status %d, %q %q", command, status, out, errs)
 		}
 	}

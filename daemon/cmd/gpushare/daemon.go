@@ -17,7 +17,7 @@ import (
 func (t *terminal) daemonCommand() *cli.Command {
 	return &cli.Command{
 		Name: "daemon", Usage: "say how the daemon and this node's GPUs are; exit status 3 if it is down",
-		UsageText: "gpushare daemon\n   gpushare daemon -o json",
+		UsageText: "gpushare daemon\ngpushare daemon -o json",
 		Flags:     []cli.Flag{outputFlag("table or json")},
 		Action: func(c *cli.Context) error {
 			f, err := form(c, "table", "json")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,9 +35,8 @@ func (t *terminal) run(args []string) int {
 	app := &cli.App{
 		Name:            "gpushare",
 		Usage:           "let containers share this node's GPUs, each held to its share",
-		UsageText:       "gpushare run --gpu-memory 8Gi --gpu-compute 30% --rm IMAGE [COMMAND …]\n   gpushare ps\n   gpushare set NAME --gpu-memory 12Gi\n   gpushare daemon",
+		UsageText:       "gpushare run --gpu-memory 8Gi --gpu-compute 30% --rm IMAGE [COMMAND …]\ngpushare ps\ngpushare set NAME --gpu-memory 12Gi\ngpushare daemon",
 		Version:         version.String(),
-		HideVersion:     true,
 		HideHelpCommand: true,
 		Writer:          t.out,
 		ErrWriter:       t.err,
@@ -61,7 +61,13 @@ func (t *terminal) run(args []string) int {
 	return t.report(app.Run(reorder(args, app)))
 }
 
-func onUsageError(_ *cli.Context, err error, _ bool) error { return usageError{err} }
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	help := "gpushare --help"
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "gpushare" {
+		help = "gpushare " + c.Command.Name + " --help"
+	}
+	return usagef("%w; see: %s", err, help)
+}
 
 // client returns a client of the daemon that the flags or config.toml name.
 func client(c *cli.Context) (*v1.Client, error) {
@@ -94,7 +100,7 @@ func form(c *cli.Context, allowed ...string) (string, error) {
 			return want, nil
 		}
 	}
-	return "", usagef("--output %q: write one of %v", want, allowed)
+	return "", usagef("--output %q: write one of %s", want, strings.Join(allowed, ", "))
 }
 
 func (t *terminal) versionCommand() *cli.Command {

@@ -18,7 +18,7 @@ import (
 func (t *terminal) psCommand() *cli.Command {
 	return &cli.Command{
 		Name: "ps", Usage: "list the containers that hold a share and what they use",
-		UsageText: "gpushare ps\n   gpushare ps -q\n   gpushare ps -o wide --no-trunc\n   gpushare ps -o json",
+		UsageText: "gpushare ps\ngpushare ps -q\ngpushare ps -o wide --no-trunc\ngpushare ps -o json",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "only the containers' ids"},
 			&cli.BoolFlag{Name: "no-trunc", Usage: "ids in full"},

@@ -17,7 +17,7 @@ func (t *terminal) setCommand() *cli.Command {
 	return &cli.Command{
 		Name: "set", Usage: "change the limits of a running container",
 		ArgsUsage: "CONTAINER",
-		UsageText: "gpushare set NAME --gpu-memory 12Gi\n   gpushare set 3f2a --gpu-compute 40% --gpu-compute-max 60%\n   gpushare set NAME --gpu-memory 6Gi --soft",
+		UsageText: "gpushare set NAME --gpu-memory 12Gi\ngpushare set 3f2a --gpu-compute 40% --gpu-compute-max 60%\ngpushare set NAME --gpu-memory 6Gi --soft",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "gpu-memory", Usage: "limit of device memory, `SIZE` like 8Gi, 512Mi or 25%"},
 			&cli.StringFlag{Name: "gpu-compute", Usage: "guaranteed `SHARE` of the GPU's time, like 30% or 0.3"},
