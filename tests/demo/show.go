@@ -277,6 +277,9 @@ func (s *show) howToPlay() {
 		{"simgpu status --dir " + s.n.Dir + "/sim", "the simulator's own account"},
 		{"make demo-down", "ends it all"},
 	} {
-		s.p.line(strings.TrimRight(fmt.Sprintf("   %-62s %s", c[0], c[1]), " "))
+		if c[1] != "" {
+			c[0] = fmt.Sprintf("%-62s # %s", c[0], c[1])
+		}
+		s.p.line("   " + c[0])
 	}
 }
