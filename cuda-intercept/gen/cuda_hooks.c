@@ -12,6 +12,7 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuInit",
 	"cuGetProcAddress",
 	"cuGetProcAddress_v2",
+	"cuGetExportTable",
 	"cuMemAlloc",
 	"cuMemAlloc_v2",
 	"cuMemAllocPitch",
@@ -113,6 +114,7 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuInit,
 	(void *)cuGetProcAddress,
 	(void *)cuGetProcAddress_v2,
+	(void *)cuGetExportTable,
 	(void *)cuMemAlloc,
 	(void *)cuMemAlloc_v2,
 	(void *)cuMemAllocPitch,
@@ -212,6 +214,15 @@ GS_EXPORT CUresult cuGetProcAddress_v2(const char *a0, void **a1, int a2, cuuint
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_get_proc_v2(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuGetExportTable(const void **a0, const CUuuid *a1)
+{
+	__typeof__(cuGetExportTable) *real = GS_REAL(cuda, CUDA, cuGetExportTable);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_export_table(real, a0, a1);
 }
 
 GS_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *a0, unsigned int a1)

@@ -13,6 +13,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuInit,
 	GS_CUDA_cuGetProcAddress,
 	GS_CUDA_cuGetProcAddress_v2,
+	GS_CUDA_cuGetExportTable,
 	GS_CUDA_cuMemAlloc,
 	GS_CUDA_cuMemAlloc_v2,
 	GS_CUDA_cuMemAllocPitch,
@@ -109,7 +110,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuEventElapsedTime,
 	GS_CUDA_cuThreadExchangeStreamCaptureMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 75,
+	GS_CUDA_HOOKS = 76,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -117,6 +118,7 @@ struct gs_cuda_real {
 	__typeof__(cuInit) *cuInit;
 	__typeof__(cuGetProcAddress) *cuGetProcAddress;
 	__typeof__(cuGetProcAddress_v2) *cuGetProcAddress_v2;
+	__typeof__(cuGetExportTable) *cuGetExportTable;
 	__typeof__(cuMemAlloc) *cuMemAlloc;
 	__typeof__(cuMemAlloc_v2) *cuMemAlloc_v2;
 	__typeof__(cuMemAllocPitch) *cuMemAllocPitch;

@@ -20,6 +20,9 @@ CUresult gs_cu_get_proc(GS_FN(cuGetProcAddress) real, const char *name, void **r
 			cuuint64_t flags);
 CUresult gs_cu_get_proc_v2(GS_FN(cuGetProcAddress_v2) real, const char *name, void **ret_fn, int version,
 			   cuuint64_t flags, CUdriverProcAddressQueryResult *ret_status);
+CUresult gs_cu_export_table(GS_FN(cuGetExportTable) real, const void **ret_table, const CUuuid *id);
+// gs_export_tables_count writes to the ledger what was counted before there was one.
+void gs_export_tables_count(void);
 
 // cuda_alloc.c
 CUresult gs_cu_alloc(GS_FN(cuMemAlloc_v2) real, CUdeviceptr *ret_ptr, size_t bytes);

@@ -87,6 +87,7 @@ CUresult gs_cu_init(GS_FN(cuInit) real, unsigned int flags)
 
 	if (gs_attach(true) < 0)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
+	gs_export_tables_count();
 	r = real(flags);
 	if (r == CUDA_SUCCESS)
 		start_gate();

@@ -139,7 +139,7 @@ func hooked(t *testing.T, table string) (symbols, bases []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`(?m)^HOOK\((\w+), (\w+),`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:HOOK|REFUSE)\((\w+), (\w+),`).FindAllStringSubmatch(string(text), -1) {
 		bases = append(bases, m[1])
 		symbols = append(symbols, m[2])
 	}

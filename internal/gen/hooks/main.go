@@ -25,11 +25,13 @@ type library struct {
 	bodies   string // header that declares the bodies
 	result   string // return type of every function
 	missing  string // what a call returns that the real library lacks
+	refusal  string // what a refused call returns
 	prefix   string // of the bodies
 	real     string // SONAME of the stub, the absolute path of the real library
 	anchor   string // real symbol that keeps the dependency on the real library
 	guarded  bool   // forwards calls that come from the real library itself
 	document string // heading in the coverage page
+	since    string // what the column of that name means
 }
 
 var libraries = []library{
@@ -37,12 +39,14 @@ var libraries = []library{
 		name: "cuda", def: "cuda-intercept/hooks/cuda.def", header: "cuda-intercept/include/cuda_abi.h",
 		bodies: "cuda_bodies.h", result: "CUresult", missing: "CUDA_ERROR_NOT_SUPPORTED", prefix: "gs_cu_",
 		real: "/run/gpushare/driver/cuda.real", anchor: "cuDriverGetVersion", document: "libcuda.so.1",
+		since: "since: from which version cuGetProcAddress gives it; - if it does not know the name.",
 	},
 	{
 		name: "nvml", def: "cuda-intercept/hooks/nvml.def", header: "cuda-intercept/include/nvml_abi.h",
-		bodies: "nvml_bodies.h", result: "nvmlReturn_t", missing: "NVML_ERROR_FUNCTION_NOT_FOUND", prefix: "gs_nv_",
+		bodies: "nvml_bodies.h", result: "nvmlReturn_t", missing: "NVML_ERROR_FUNCTION_NOT_FOUND",
+		refusal: "NVML_ERROR_NO_PERMISSION", prefix: "gs_nv_",
 		real: "/run/gpushare/driver/nvml.real", anchor: "nvmlSystemGetDriverVersion", guarded: true,
-		document: "libnvidia-ml.so.1",
+		document: "libnvidia-ml.so.1", since: "since: the CUDA release that first showed it.",
 	},
 }
 
