@@ -66,12 +66,40 @@ func (c *container) ask(names []string, program string, args ...string) string {
 	return string(out)
 }
 
+// changing returns NVML's names that by their verb change the state of a device,
+// a system or a unit, from the list of exported names and not from the table.
+func changing(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), "simgpu/api/nvml.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	verb := regexp.MustCompile(`(?m)^nvml\w*?(Set[A-Z]|Setup|Reset|Clear|Create|Destroy|Remove|Modify|Freeze|Discover|LockNv|Update|Activate|ReadWrite|Force|CPER)\w*`)
+	// Those that ask, and those that act on the program's own objects and threads.
+	harmless := regexp.MustCompile(`Get[A-Z]\w*(Creat|Update|Reset|Clear)|EventSet|Get\w*EventSet|CpuAffinity$|GetCreatable|GetVgpuTypeCreatable`)
+	var names []string
+	for _, name := range verb.FindAllString(string(text), -1) {
+		if !harmless.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) < 80 {
+		t.Fatalf("only %d names change something", len(names))
+	}
+	return names
+}
+
 // A refused call answers NVML_ERROR_NO_PERMISSION over the simulated driver,
 // whatever state NVML is in, and the driver's own answer if that lacks the call.
 func TestRefusals(t *testing.T) {
 	n := simulate(t)
 	c := n.container(1024 * mib)
 	names := tabled(t, "nvml.def", "REFUSE")
+	for _, name := range changing(t) {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s changes something and is not refused", name)
+		}
+	}
 	program := compile(t, "refusals.c")
 	has := exported(t, c.nvml)
 	for _, state := range []string{"unstarted", "start"} {

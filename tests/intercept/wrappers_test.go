@@ -45,8 +45,8 @@ func TestNVMLGuard(t *testing.T) {
 // needs no container: nothing of it touches the ledger.
 func TestLaunches(t *testing.T) {
 	src := filepath.Join(root(t), "cuda-intercept")
-	program := compile(t, "launches.c", "-I", filepath.Join(src, "src"), "-I", filepath.Join(src, "gen"),
-		filepath.Join(src, "src/cuda_launch.c"), filepath.Join(src, "gen/cuda_hooks.c"),
+	program := compile(t, "launches.c", "-I", filepath.Join(src, "src"), "-I", generated(t),
+		filepath.Join(src, "src/cuda_launch.c"), filepath.Join(generated(t), "cuda_hooks.c"),
 		"-no-pie", "-Wl,--unresolved-symbols=ignore-all") // the bodies of all other rows
 	if out, err := exec.Command(program).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)

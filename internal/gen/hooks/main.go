@@ -53,24 +53,27 @@ var libraries = []library{
 func main() {
 	root := flag.String("root", ".", "the repository")
 	out := flag.String("out", "", "write under this directory instead of the repository")
+	without := flag.String("without", "", "a hooked name to leave out, for tests")
 	flag.Parse()
 	if *out == "" {
 		*out = *root
 	}
-	if err := run(*root, *out); err != nil {
+	if err := run(*root, *out, *without); err != nil {
 		fmt.Fprintln(os.Stderr, "hooks:", err)
 		os.Exit(1)
 	}
 }
 
-// run reads the tables under root and writes the generated files under out.
-func run(root, out string) error {
+// run reads the tables under root and writes the generated files under out, as if
+// there were no wrapper for the name without.
+func run(root, out, without string) error {
 	var tables []table
 	for _, lib := range libraries {
 		t, err := readTable(root, lib)
 		if err != nil {
 			return err
 		}
+		t.unhook(without)
 		tables = append(tables, t)
 		dir := "cuda-intercept/gen/"
 		for name, text := range map[string]string{

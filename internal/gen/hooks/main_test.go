@@ -16,7 +16,7 @@ const repository = "../../.."
 // What is committed is what the tables say.
 func TestGeneratedIsCurrent(t *testing.T) {
 	out := t.TempDir()
-	if err := run(repository, out); err != nil {
+	if err := run(repository, out, ""); err != nil {
 		t.Fatal(err)
 	}
 	files := 0
@@ -89,7 +89,7 @@ func TestBadTables(t *testing.T) {
 		"prototype is cut": {"cuda-intercept/include/cuda_abi.h", "CUresult cuMemFree_v2(CUdeviceptr);", "", "cuMemFree_v2 has no prototype"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := run(variant(t, tt.file, tt.old, tt.changed), t.TempDir())
+			err := run(variant(t, tt.file, tt.old, tt.changed), t.TempDir(), "")
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -107,7 +107,7 @@ func TestRowsThatDoNotBuild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()
-			if err := run(variant(t, "cuda-intercept/hooks/cuda.def", oneRow, row), out); err != nil {
+			if err := run(variant(t, "cuda-intercept/hooks/cuda.def", oneRow, row), out, ""); err != nil {
 				t.Fatal(err)
 			}
 			c := filepath.Join(repository, "cuda-intercept")
