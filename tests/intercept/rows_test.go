@@ -65,7 +65,7 @@ func TestRowsAreTested(t *testing.T) {
 	gen, build := filepath.Join(dir, "cuda-intercept/gen"), filepath.Join(dir, "build")
 	env := append(os.Environ(), "GPUSHARE_TEST_GEN="+gen, "GPUSHARE_TEST_LIB="+filepath.Join(build, "lib"), "GPUSHARE_TEST_ROWS=")
 	// With every wrapper in place the tests pass, or their failing means nothing.
-	for i, r := range append([]wrapped{{"", "TestWrappers|TestLaunches|TestNVMLGuard|TestRefusals|TestLookups|TestExportTables"}}, rows...) {
+	for i, r := range append([]wrapped{{"", "TestWrappers|TestLaunches|TestNVMLGuard|TestRefusals|TestLookups|TestExportTables|TestABIs"}}, rows...) {
 		run(t, root(t), nil, hooks, "-root", ".", "-out", dir, "-without", r.symbol)
 		run(t, filepath.Join(root(t), "cuda-intercept"), nil, "make", "x86_64", "GEN="+gen, "BUILD="+build)
 		cmd := exec.Command(os.Args[0], "-test.run", "^("+r.test+")$", "-test.timeout", "60s")

@@ -24,6 +24,18 @@ func TestWrappers(t *testing.T) {
 	}
 }
 
+// The rarer functions of each kind, by the same account:
+// cuda-intercept/test/abis.c.
+func TestABIs(t *testing.T) {
+	c := newContainer(t, region.GPULimit{
+		UUID: standInUUID(0), MemoryLimit: 1024 * mib, ContextBytes: 100 * mib, CeilingMilli: 1000,
+	})
+	c.driver = standIn(t)
+	if out, err := c.run(compile(t, "abis.c")); err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // The views of NVML, and the guard that keeps them from the real library's own
 // questions; the cases are in cuda-intercept/test/nvmlguard.c.
 func TestNVMLGuard(t *testing.T) {

@@ -272,6 +272,16 @@ CUresult cuCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
 	return cuCtxCreate_v2(ctx, flags, dev);
 }
 
+CUresult cuGLCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
+{
+	return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuGLCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
+{
+	return cuCtxCreate_v2(ctx, flags, dev);
+}
+
 CUresult cuCtxCreate_v3(CUcontext *ctx, CUexecAffinityParam *p, int n, unsigned int flags, CUdevice dev)
 {
 	(void)p;
