@@ -191,6 +191,17 @@ func TestLookups(t *testing.T) {
 	}
 }
 
+// What runtimes ask for at start is answered with exactly the function meant.
+func TestReplay(t *testing.T) {
+	requests, err := os.ReadFile(filepath.Join(root(t), "tests/realdriver/testdata/requests.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := simulate(t)
+	c := n.container(1024 * mib)
+	t.Log(c.ask(strings.Split(string(requests), "\n"), compile(t, "../../tests/realdriver/testdata/replay.c")))
+}
+
 // Nothing that the simulated driver exports is without a row.
 func TestSimulatedNamesHaveRows(t *testing.T) {
 	for table, lib := range map[string]string{"cuda.def": "libcuda.so.1", "nvml.def": "libnvidia-ml.so.1"} {

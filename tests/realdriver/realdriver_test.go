@@ -122,9 +122,9 @@ func container(t *testing.T) string {
 }
 
 // run runs a program over ours, or over the bare driver if lib is that.
-func run(t *testing.T, real, lib, stdin, program string) string {
+func run(t *testing.T, real, lib, stdin, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("unshare", "-m", "sh", "-euc", enter, "sh", program)
+	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-euc", enter, "sh", program}, args...)...)
 	cmd.Env = append(os.Environ(), "GS_DIR="+container(t), "GS_DRIVER="+real, "LD_LIBRARY_PATH="+lib)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
@@ -244,6 +244,18 @@ func TestLookups(t *testing.T) {
 		}
 		t.Logf("%d hooked names are newer than this driver", missing)
 		t.Log(run(t, real, ours(t), strings.Join(list, "\n"), compile(t, "lookups.c")))
+	})
+}
+
+// What runtimes ask for at start is answered with exactly the function meant.
+func TestReplay(t *testing.T) {
+	requests, err := os.ReadFile("testdata/requests.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := compile(t, "replay.c")
+	eachDriver(t, func(t *testing.T, real string) {
+		t.Log(run(t, real, ours(t), string(requests), program))
 	})
 }
 
