@@ -180,18 +180,44 @@ func exported(t *testing.T, path string, data bool) []string {
 	return names
 }
 
+// tabled returns every name of a table.
+func tabled(t *testing.T, table string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), "cuda-intercept/hooks", table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:HOOK|REFUSE|FORWARD|LATER)\(\w+, (\w+),`).FindAllStringSubmatch(string(text), -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// dlsym finds through us the names that it finds in the bare driver, old or new.
+func TestProfile(t *testing.T) {
+	program := compile(t, "names.c")
+	eachDriver(t, func(t *testing.T, real string) {
+		for table, name := range map[string]string{"cuda.def": "libcuda.so.1", "nvml.def": "libnvidia-ml.so.1"} {
+			names := tabled(t, table)
+			bare := run(t, real, real, strings.Join(names, "\n"), program, name)
+			got := run(t, real, ours(t), strings.Join(names, "\n"), program, name)
+			if got != bare || strings.Count(bare, "\n") < 200 {
+				t.Errorf("%s: through us\n%s\nbare\n%s", name, got, bare)
+			}
+			t.Logf("%s: %d of %d names", name, strings.Count(got, "\n"), len(names))
+		}
+	})
+}
+
 // A name of a driver that the tables do not class fails here: run it over a new
 // driver with GPUSHARE_REAL_DRIVER.
 func TestEveryNameHasARow(t *testing.T) {
 	eachDriver(t, func(t *testing.T, real string) {
 		for table, name := range map[string]string{"cuda.def": "libcuda.so.1", "nvml.def": "libnvidia-ml.so.1"} {
-			text, err := os.ReadFile(filepath.Join(root(t), "cuda-intercept/hooks", table))
-			if err != nil {
-				t.Fatal(err)
-			}
 			rows := map[string]bool{}
-			for _, m := range regexp.MustCompile(`(?m)^(?:HOOK|REFUSE|FORWARD|LATER)\(\w+, (\w+),`).FindAllStringSubmatch(string(text), -1) {
-				rows[m[1]] = true
+			for _, n := range tabled(t, table) {
+				rows[n] = true
 			}
 			all := exported(t, filepath.Join(real, name), true)
 			if len(all) < 200 {
@@ -236,6 +262,7 @@ func TestLookups(t *testing.T) {
 			if slices.Contains(names, s) {
 				list = append(list, "+"+s)
 			} else {
+				list = append(list, "-"+s)
 				missing++ // newer than this driver
 			}
 		}

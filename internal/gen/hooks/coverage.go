@@ -35,7 +35,7 @@ const (
 var states = []struct{ name, meaning string }{
 	{enforced, "our wrapper stands before the driver; the test named fails without it"},
 	{viewed, "our wrapper answers for the container; the test named fails without it"},
-	{refused, "our wrapper answers NVML_ERROR_NO_PERMISSION, or NVML_ERROR_FUNCTION_NOT_FOUND where the driver lacks the call"},
+	{refused, "our wrapper answers NVML_ERROR_NO_PERMISSION and does not ask the driver"},
 	{forwarded, "not defined by us: the name resolves to the real library, for the reason named"},
 	{notYet, "as forwarded, though it should have a wrapper"},
 }
@@ -93,7 +93,7 @@ func coverage(tables []table) string {
 	for _, c := range append(slices.Clone(classes), "refuse", "forward") {
 		fmt.Fprintf(&b, "| %s | %s |\n", c, meaning[c])
 	}
-	b.WriteString("\nAn interception library exports the first three kinds whether or not the driver at hand\nhas them: see [what differs](../../cuda-intercept/README.md#names-that-a-driver-lacks).\n")
+	b.WriteString("\nA name that the driver at hand lacks is not found through us either:\n[names that a driver lacks](../../cuda-intercept/README.md#names-that-a-driver-lacks).\n")
 	for _, t := range tables {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| name | state | class | since | test, or reason |\n|---|---|---|---|---|\n", t.lib.document, t.lib.since)
 		for _, e := range t.entries() {
