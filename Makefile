@@ -112,7 +112,7 @@ test-e2e: host-setup build ## Only the tests with containers
 	$(Q)$(GO) run ./tests/suite e2e
 
 .PHONY: test-clients
-test-clients: host-setup build ## Only the Python clients in a container
+test-clients: host-setup build ## Only the Python clients, all of them, with a table in docs/measurements
 	$(Q)$(GO) run ./tests/suite clients
 
 .PHONY: test-real-driver

@@ -186,6 +186,9 @@ func (m *Manager) describeGPU(c *container, i int, g state.GPU, u region.Usage, 
 	}
 	if driver.BusyKnown {
 		row.ComputeDriverMilli = &driver.BusyMilli
+		if driver.Unseen(g.CeilingMilli, rates.ComputeMilli) {
+			why = append(why, fmt.Sprintf("busy for %d%% of the time by the driver's account, %d%% by its own", driver.BusyMilli/10, rates.ComputeMilli/10))
+		}
 	}
 	if driver.Known {
 		row.MemoryDriverBytes = &driver.Bytes

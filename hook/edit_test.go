@@ -45,7 +45,7 @@ func testGrant(devices ...string) *Grant {
 	}
 }
 
-var testHost = &Host{Majors: []int64{510}, RunDir: "/run/gpushare"}
+var testHost = &Host{Majors: []int64{510}, Private: []string{"/run/gpushare", "/var/lib/gpushare"}}
 
 func edit(data []byte, d *Driver, g *Grant) ([]byte, error) {
 	s, err := Parse(data)

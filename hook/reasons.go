@@ -18,8 +18,9 @@ const NVIDIAMajor = 195
 type Host struct {
 	// Majors are the character majors of NVIDIA's drivers beside NVIDIAMajor.
 	Majors []int64
-	// RunDir is gpushare's run directory on the host.
-	RunDir string
+	// Private are gpushare's own directories on the host, for its running and its
+	// lasting state.
+	Private []string
 	// Real resolves the links of a host path; unchanged if it cannot.
 	Real func(path string) string
 	// SameNamespace says whether path names the host's namespace of that kind.

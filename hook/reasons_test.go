@@ -119,7 +119,7 @@ func TestReasons(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	h := &Host{RunDir: "/run/gpushare", SameNamespace: func(kind, path string) bool { return path == "/proc/1/ns/"+kind }}
+	h := &Host{Private: []string{"/run/gpushare", "/var/lib/gpushare"}, SameNamespace: func(kind, path string) bool { return path == "/proc/1/ns/"+kind }}
 	capability := func(names ...string) func(object) {
 		return func(o object) { o["process"].(object)["capabilities"].(object).setTexts("bounding", names) }
 	}
@@ -169,6 +169,7 @@ func TestCheck(t *testing.T) {
 		"bind of /run":            {bind("/run"), CodeBind, "/run/gpushare"},
 		"bind of our directory":   {bind("/run/gpushare"), CodeBind, "/run/gpushare"},
 		"bind of a neighbour's":   {bind("/run/gpushare/c/other"), CodeBind, "/run/gpushare"},
+		"bind of lasting state":   {bind("/var/lib/gpushare"), CodeBind, "/var/lib/gpushare"},
 		"bind beside it":          {bind("/run/gpushare-not"), "", ""},
 		"bind of a socket":        {bind("/run/docker.sock"), "", ""},
 		"the real driver first":   {env("LD_PRELOAD=/run/gpushare/driver/cuda.real"), CodeLoader, "LD_PRELOAD"},

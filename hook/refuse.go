@@ -75,12 +75,14 @@ func (s *Spec) checkMounts(h *Host) error {
 			return refuse(CodeBind, "GPU container with the host's /dev at %q refused: it would show every GPU: name the devices that it needs with --device", m.destination)
 		}
 		// What lies in our own directory is taken out by Edit.
-		if !m.bind() || h.RunDir == "" || within(m.destination, ContainerDir) {
+		if !m.bind() || within(m.destination, ContainerDir) {
 			continue
 		}
-		source, run := h.real(m.source), h.real(h.RunDir)
-		if within(source, run) || within(run, source) {
-			return refuse(CodeBind, "GPU container with the host's %q at %q refused: %s, where limits are kept, lies in it: mount only the directories that it needs", m.source, m.destination, h.RunDir)
+		source := h.real(m.source)
+		for _, dir := range h.Private {
+			if own := h.real(dir); within(source, own) || within(own, source) {
+				return refuse(CodeBind, "GPU container with the host's %q at %q refused: %s, where limits are kept, lies in it: mount only the directories that it needs", m.source, m.destination, dir)
+			}
 		}
 	}
 	return nil

@@ -34,11 +34,14 @@ func (id ID) IsZero() bool { return id.PID == 0 }
 
 // Lookup returns the ID of the process that has that PID now, or ErrGone.
 func Lookup(pid int) (ID, error) {
-	start, state, err := stat(pid)
+	start, state, threads, err := stat(pid)
 	if err != nil {
 		return ID{}, err
 	}
-	if state == 'Z' || state == 'X' {
+	// The first thread of a process can end before the others, and does so for a
+	// moment when another thread calls execve, as Go's runtime may: only with its
+	// last thread has a process ended.
+	if state == 'X' || state == 'Z' && threads <= 1 {
 		return ID{}, fmt.Errorf("look up process %d: %w", pid, ErrGone)
 	}
 	return ID{PID: pid, Start: start}, nil
@@ -53,34 +56,38 @@ func (id ID) Alive() bool {
 	return err == nil && now.Start == id.Start
 }
 
-// stat reads the start time and the state letter of a process.
-func stat(pid int) (start uint64, state byte, err error) {
+// stat reads the start time, the state letter and the number of threads of a process.
+func stat(pid int) (start uint64, state byte, threads uint64, err error) {
 	if pid <= 0 {
-		return 0, 0, fmt.Errorf("look up process %d: %w", pid, ErrGone)
+		return 0, 0, 0, fmt.Errorf("look up process %d: %w", pid, ErrGone)
 	}
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			err = ErrGone
 		}
-		return 0, 0, fmt.Errorf("look up process %d: %w", pid, err)
+		return 0, 0, 0, fmt.Errorf("look up process %d: %w", pid, err)
 	}
 	return parseStat(raw)
 }
 
 // parseStat reads a line of /proc/PID/stat. The command name is the tenant's
 // and may hold blanks and brackets: what counts is after the last one.
-func parseStat(raw []byte) (start uint64, state byte, err error) {
+func parseStat(raw []byte) (start uint64, state byte, threads uint64, err error) {
 	_, tail, ok := bytesCutLast(raw, ')')
 	fields := strings.Fields(string(tail))
 	if !ok || len(fields) < 20 || len(fields[0]) != 1 {
-		return 0, 0, errors.New("read process state: malformed line")
+		return 0, 0, 0, errors.New("read process state: malformed line")
 	}
 	start, err = strconv.ParseUint(fields[19], 10, 64)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read process state: %w", err)
+		return 0, 0, 0, fmt.Errorf("read process state: %w", err)
 	}
-	return start, fields[0][0], nil
+	threads, err = strconv.ParseUint(fields[17], 10, 64)
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("read process state: %w", err)
+	}
+	return start, fields[0][0], threads, nil
 }
 
 func bytesCutLast(b []byte, sep byte) (before, after []byte, ok bool) {

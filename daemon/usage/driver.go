@@ -48,6 +48,17 @@ func Attribute(s nvml.Sample, containers []string, owner func(pid int) string) m
 	return out
 }
 
+// unseenMilli is how far the driver's figure may be off: its samples are coarse,
+// and with neighbours a kernel is seen to run for longer than it is paid for.
+const unseenMilli = 200
+
+// Unseen says whether a container used far more GPU time than its ceiling allows by
+// the driver's account, and its own ledger does not know of it: the ledger was
+// tampered with, or the driver was reached past the library.
+func (f Figure) Unseen(ceilingMilli, ledgerMilli uint32) bool {
+	return f.BusyKnown && f.BusyMilli > ceilingMilli+unseenMilli && f.BusyMilli > 2*ledgerMilli+unseenMilli
+}
+
 // Larger is what the daemon acts on: the larger of the container's own account
 // and the driver's, where the driver has one.
 func Larger(ledger uint64, driver Figure) uint64 {

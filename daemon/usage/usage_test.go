@@ -109,3 +109,27 @@ func TestAttribute(t *testing.T) {
 		t.Error("Larger")
 	}
 }
+
+func TestUnseen(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy, ceiling, ledger uint32
+		want                  bool
+	}{
+		"ledger emptied":            {970, 200, 0, true},
+		"idle":                      {0, 200, 0, false},
+		"at its share":              {220, 200, 200, false},
+		"slices of neighbours":      {390, 200, 200, false},
+		"no ceiling":                {1000, 1000, 0, false},
+		"a long launch, charged":    {1000, 200, 950, false},
+		"little more than it says":  {350, 200, 0, false},
+		"much more than it may use": {900, 100, 100, true},
+	} {
+		f := Figure{BusyMilli: c.busy, BusyKnown: true}
+		if got := f.Unseen(c.ceiling, c.ledger); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if (Figure{BusyMilli: 1000}).Unseen(1, 0) {
+		t.Error("a figure that the driver did not give counts")
+	}
+}

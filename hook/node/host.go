@@ -28,8 +28,8 @@ func Host(c *config.Config, bundle string) (*hook.Host, error) {
 		return nil, fmt.Errorf("read the kernel's drivers: %w", err)
 	}
 	return &hook.Host{
-		Majors: nvidiaMajors(devices),
-		RunDir: c.RunDir,
+		Majors:  nvidiaMajors(devices),
+		Private: []string{c.RunDir, c.StateDir},
 		Real: func(path string) string {
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(bundle, path)

@@ -118,8 +118,8 @@ type GPULimit struct {
 	// Alone is 1 while no other container is placed on this GPU.
 	Alone uint32
 	// InflightUs bounds the GPU time that may be queued and not yet finished,
-	// in microseconds; 0 is the library's default: 5000 with neighbours on the GPU
-	// or under a ceiling, else no bound.
+	// in microseconds; 0 is the library's default: 5000 with neighbours on the GPU,
+	// 20000 alone under a ceiling, else no bound.
 	InflightUs uint32
 	_          [72]byte
 }

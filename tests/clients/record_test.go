@@ -7,9 +7,11 @@ package clients
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,7 +34,7 @@ container under gpushare with a share of 4 GiB and half of the compute. In each 
 cuMemGetInfo gave was that in the third column, used + free was that size, and the only process that NVML listed was
 the client's own. The client copied, launched kernels on streams, timed them by events where it has them, allocated
 until its own out-of-memory error, gave all back, and allocated and launched again; gpustat and nvitop were only shown
-a program that holds 1 GiB. "Most in use" is the simulator's account, a context's own bytes included. Nothing was
+a program that holds 1 GiB, and numba-cuda's own tests do as they do. "Most in use" is the simulator's account, a context's own bytes included. Nothing was
 printed but what the client itself prints. All sizes are bytes.
 
 | client | run | size it saw | held at the error | most in use | free after | its own error | |
@@ -61,6 +63,13 @@ func write(dir string, rows []row) (string, error) {
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %d | %s | %s | %s |\n", name, r.way, r.limit,
 			bytes(r.Held), r.high, bytes(r.FreeAfter), strings.ReplaceAll(r.Error, "|", "/"), verdict)
 	}
+	for _, r := range rows {
+		if len(r.Outcomes) > 0 {
+			fmt.Fprintf(&b, "\n%s, %s: %s.", r.Client, r.way, tally(r.Outcomes))
+		}
+	}
+	b.WriteString("\nThose that fail check what a kernel computed, or what the compiler put into it; no test may end otherwise limited\n" +
+		"than bare. Errors of the kind Skipped and ModuleNotFoundError are packages that were not installed.\n")
 	file := filepath.Join(dir, "clients-"+day+".md")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("record: %w", err)
@@ -69,6 +78,19 @@ func write(dir string, rows []row) (string, error) {
 		return "", fmt.Errorf("record: %w", err)
 	}
 	return file, nil
+}
+
+// tally counts outcomes by their kind.
+func tally(outcomes map[string]string) string {
+	count := map[string]int{}
+	for _, o := range outcomes {
+		count[o]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, fmt.Sprintf("%d %s", count[kind], kind))
+	}
+	return fmt.Sprintf("%d tests, %s", len(outcomes), strings.Join(parts, ", "))
 }
 
 // bytes shows a count, or that there was none.

@@ -40,6 +40,8 @@ type outcome struct {
 	Held      uint64 `json:"held"`       // bytes when the error came
 	FreeAfter uint64 `json:"free_after"` // bytes free when all was given back
 	Error     string `json:"error"`
+	// Outcomes of the client's own tests, by name.
+	Outcomes map[string]string `json:"outcomes"`
 }
 
 // libraries of Debian's own packages.
@@ -74,7 +76,7 @@ func settings(wheels, tmp string) []string {
 // that of the container's image, whatever the host has, under its own loader.
 func (p *place) bare(ctx context.Context, script string, limit uint64) (outcome, error) {
 	var o outcome
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	if r := p.n.Sim(ctx, "status", "--reset"); r.Err != nil {
 		return o, r.Err
@@ -122,7 +124,7 @@ func (p *place) gpu(ctx context.Context) (high, left uint64, err error) {
 // limited runs a script in a container with a share.
 func (p *place) limited(ctx context.Context, script string, limit uint64) (outcome, error) {
 	var o outcome
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	const wheels = "/usr/local/lib/python3.11/dist-packages"
 	argv := []string{"create", "--name", script, "--runtime", node.Runtime, "--network", "none",

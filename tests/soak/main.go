@@ -48,7 +48,12 @@ func soak(ctx context.Context, length time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, n.Close()) }()
+	defer func() {
+		if err != nil {
+			fmt.Printf("gpushared's log ends:\n%s\n", n.LogTail("gpushared", 40))
+		}
+		err = errors.Join(err, n.Close())
+	}()
 	image := filepath.Join(n.Dir, "image")
 	if err := node.SmallImage(ctx, root, image); err != nil {
 		return err
@@ -76,7 +81,7 @@ func soak(ctx context.Context, length time.Duration) (err error) {
 				if err != nil && ctx.Err() == nil {
 					errs = append(errs, err)
 				}
-				stop := len(errs) > 10
+				stop := len(errs) > 0
 				mu.Unlock()
 				if stop {
 					return

@@ -1,75 +1,19 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "sim.h"
+#include "sim_world.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "gate_os.h"
 
 #define STACK (256 * 1024)
-#define QUEUE 65536u
-#define STREAMS 8
-#define COROUTINES (SIM_TENANTS + 1)
 
-struct work {
-	uint64_t left_ns; // 0 for an event
-	struct CUevent_st *event;
-	uint64_t seq;
-};
-
-// The driver's handles are pointers to incomplete types; the world completes one.
-struct CUevent_st {
-	bool recorded, done;
-	uint64_t at_ns;
-	uint64_t pending; // records not yet done
-};
-
-struct stream {
-	struct work queue[QUEUE];
-	uint32_t head, tail;
-};
-
-struct coroutine {
-	ucontext_t context;
-	void *stack;
-	bool live;
-	uint64_t wake_ns;
-	const uint32_t *word; // wakes early when this is no longer value
-	uint32_t value;
-};
-
-static struct {
-	struct sim_config config;
-	uint64_t now, end;
-	int tenants;
-	struct sim_tenant tenant[SIM_TENANTS];
-	struct stream stream[SIM_TENANTS][STREAMS];
-	uint64_t seq, sleeps, begin;
-	int running;	    // context on the engine
-	uint64_t slice_end; // of it
-	uint64_t gpu_now;   // simulated up to here
-	struct coroutine coroutine[COROUTINES];
-	ucontext_t scheduler;
-	int current; // coroutine, -1 in the scheduler
-	void *copy[SIM_TENANTS];
-	// Per container.
-	int containers;
-	struct gs_limits_page page[SIM_TENANTS];
-	struct {
-		struct gs_ledger_header header;
-		struct gs_slot slot[SIM_TENANTS];
-	} ledger[SIM_TENANTS];
-	// The arbiter, per container.
-	uint64_t asked_ns[SIM_TENANTS], asked_wall[SIM_TENANTS];
-	bool finished[SIM_TENANTS];
-	uint32_t window;
-} w;
+struct sim_world w;
 
 uint64_t sim_now(void)
 {
@@ -353,98 +297,12 @@ void sim_saturate(struct sim_tenant *t)
 	}
 }
 
-// --- the daemon ----------------------------------------------------------------
-
-static void page_bump(struct gs_limits_page *page)
-{
-	page->header.generation++;
-}
-
-void sim_resize(struct sim_tenant *t, uint32_t ceiling_milli)
-{
-	t->page->gpu[0].ceiling_milli = ceiling_milli;
-	page_bump(t->page);
-}
-
-static void hold_others(int except, uint32_t value)
-{
-	for (int c = 0; c < w.containers; c++)
-		if (c != except) {
-			w.page[c].gpu[0].hold = value;
-			page_bump(&w.page[c]);
-		}
-}
-
-// The daemon's rules: a window is three times the wall time that was asked for, of
-// which a third is for the others' queues to run dry; 1 ms to 150 ms; 2 % of the
-// time, of which 200 ms can be saved up; then as much rest as it took.
-#define WINDOW_MIN (1 * SIM_MS)
-#define WINDOW_MAX (150 * SIM_MS)
-#define WINDOW_BURST 200e6
-#define ASK_LIFE (2 * SIM_SEC)
-
-static uint64_t window_length(int i)
-{
-	uint64_t length = 3 * w.asked_wall[i];
-
-	return length < WINDOW_MIN ? WINDOW_MIN : length > WINDOW_MAX ? WINDOW_MAX : length;
-}
-
-static uint64_t window_run(int i)
-{
-	struct gs_limits_page *page = &w.page[i];
-	uint64_t length = window_length(i), from = w.now;
-
-	w.window++;
-	for (int j = 0; j < w.tenants; j++)
-		w.tenant[j].windows += w.tenant[j].container == i;
-	w.asked_ns[i] = 0;
-	w.finished[i] = false;
-	hold_others(i, w.window);
-	while (w.now < from + length / 3 && !w.finished[i])
-		sim_sleep(100000);
-	if (!w.finished[i]) {
-		page->gpu[0].window = w.window;
-		page_bump(page);
-	}
-	while (w.now < from + length && !w.finished[i])
-		sim_sleep(100000);
-	page->gpu[0].window = 0;
-	page_bump(page);
-	hold_others(i, 0);
-	return w.now - from > WINDOW_MIN ? w.now - from : WINDOW_MIN;
-}
-
-static void arbiter(void)
-{
-	double balance = WINDOW_BURST;
-	uint64_t last = w.now, spent[SIM_TENANTS] = { 0 };
-
-	for (;;) {
-		int best = -1;
-		uint64_t took;
-
-		sim_sleep(500000);
-		balance += (double)(w.now - last) * 0.02;
-		balance = balance > WINDOW_BURST ? WINDOW_BURST : balance;
-		last = w.now;
-		for (int i = 0; i < w.containers; i++)
-			if (w.asked_ns[i] && w.now - w.asked_ns[i] < ASK_LIFE &&
-			    (best < 0 || spent[i] < spent[best]))
-				best = i;
-		if (best < 0 || balance < (double)window_length(best))
-			continue;
-		took = window_run(best);
-		balance -= (double)took;
-		spent[best] += took;
-		sim_sleep(took);
-	}
-}
+// --- the world ---------------------------------------------------------------
 
 static void coroutine_main(int i)
 {
 	if (i == SIM_TENANTS)
-		arbiter();
+		sim_daemon();
 	else
 		w.tenant[i].program(&w.tenant[i]);
 	w.coroutine[i].live = false;
