@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gpushare/gpushare/limiter/region"
 )
 
 // tabled returns the names of a table's rows of the given kinds.
@@ -156,6 +158,14 @@ func TestExportTables(t *testing.T) {
 	c.driver = standIn(t)
 	if out := c.ask(nil, compile(t, "tables.c")); out != "" {
 		t.Error(out)
+	}
+	l, err := region.OpenLedger(filepath.Join(c.dir, "ledger"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if u, err := l.Read(); err != nil || u.ExportTables != 2 {
+		t.Errorf("the daemon reads %d, %v", u.ExportTables, err)
 	}
 }
 
