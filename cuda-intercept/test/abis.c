@@ -65,6 +65,11 @@ static void pool(void)
 	same("the pool keeps");
 	EXPECT(CU(cuMemPoolSetAttribute)(p, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), 0);
 	same("the pool gives up");
+	EXPECT(CU(cuMemAllocFromPoolAsync)(&a, 16 * MIB, p, NULL), 0);
+	EXPECT(CU(cuMemFreeAsync)(a, NULL), 0);
+	same("the pool keeps again");
+	EXPECT(CU(cuMemPoolDestroy)(p), 0);
+	same("the pool is gone");
 }
 
 // The oldest questions have answers of 32 bits.
