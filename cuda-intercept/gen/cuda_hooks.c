@@ -74,6 +74,7 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuGraphLaunch",
 	"cuGraphLaunch_ptsz",
 	"cuCtxSynchronize",
+	"cuCtxSynchronize_v2",
 	"cuStreamSynchronize",
 	"cuStreamSynchronize_ptsz",
 	"cuEventSynchronize",
@@ -176,6 +177,7 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuGraphLaunch,
 	(void *)cuGraphLaunch_ptsz,
 	(void *)cuCtxSynchronize,
+	(void *)cuCtxSynchronize_v2,
 	(void *)cuStreamSynchronize,
 	(void *)cuStreamSynchronize_ptsz,
 	(void *)cuEventSynchronize,
@@ -772,6 +774,15 @@ GS_EXPORT CUresult cuCtxSynchronize(void)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_ctx_sync(real, GS_GATE_LEGACY);
+}
+
+GS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext a0)
+{
+	__typeof__(cuCtxSynchronize_v2) *real = GS_REAL(cuda, CUDA, cuCtxSynchronize_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ctx_sync_v2(real, GS_GATE_LEGACY, a0);
 }
 
 GS_EXPORT CUresult cuStreamSynchronize(CUstream a0)

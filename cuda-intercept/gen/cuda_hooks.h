@@ -75,6 +75,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuGraphLaunch,
 	GS_CUDA_cuGraphLaunch_ptsz,
 	GS_CUDA_cuCtxSynchronize,
+	GS_CUDA_cuCtxSynchronize_v2,
 	GS_CUDA_cuStreamSynchronize,
 	GS_CUDA_cuStreamSynchronize_ptsz,
 	GS_CUDA_cuEventSynchronize,
@@ -110,7 +111,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuEventElapsedTime,
 	GS_CUDA_cuThreadExchangeStreamCaptureMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 76,
+	GS_CUDA_HOOKS = 77,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -180,6 +181,7 @@ struct gs_cuda_real {
 	__typeof__(cuGraphLaunch) *cuGraphLaunch;
 	__typeof__(cuGraphLaunch_ptsz) *cuGraphLaunch_ptsz;
 	__typeof__(cuCtxSynchronize) *cuCtxSynchronize;
+	__typeof__(cuCtxSynchronize_v2) *cuCtxSynchronize_v2;
 	__typeof__(cuStreamSynchronize) *cuStreamSynchronize;
 	__typeof__(cuStreamSynchronize_ptsz) *cuStreamSynchronize_ptsz;
 	__typeof__(cuEventSynchronize) *cuEventSynchronize;

@@ -51,6 +51,22 @@ static void primary(void)
 	PRIMARY(cuDevicePrimaryCtxReset_v2);
 }
 
+// Pointers of 32 bits.
+static void memory(void)
+{
+	unsigned int pitch;
+	CUdeviceptr_v1 p;
+
+	EXPECT(CU(cuMemAlloc)(&p, MIB), 0);
+	same("cuMemAlloc");
+	EXPECT(CU(cuMemFree)(p), 0);
+	same("cuMemFree");
+	EXPECT(CU(cuMemAllocPitch)(&p, &pitch, 1000, 1000, 4), 0);
+	same("cuMemAllocPitch");
+	EXPECT(CU(cuMemFree)(p), 0);
+	same("cuMemFree, pitched");
+}
+
 // A lower threshold makes the driver give memory up.
 static void pool(void)
 {
@@ -68,6 +84,10 @@ static void pool(void)
 	EXPECT(CU(cuMemAllocFromPoolAsync)(&a, 16 * MIB, p, NULL), 0);
 	EXPECT(CU(cuMemFreeAsync)(a, NULL), 0);
 	same("the pool keeps again");
+	EXPECT(CU(cuMemPoolTrimTo)(p, 0), 0);
+	same("the pool is trimmed");
+	EXPECT(CU(cuMemAllocFromPoolAsync)(&a, 16 * MIB, p, NULL), 0);
+	EXPECT(CU(cuMemFreeAsync)(a, NULL), 0);
 	EXPECT(CU(cuMemPoolDestroy)(p), 0);
 	same("the pool is gone");
 }
@@ -95,6 +115,7 @@ int main(void)
 	contexts();
 	primary();
 	EXPECT(CU(cuCtxSetCurrent)(c), 0);
+	memory();
 	pool();
 	views();
 	return harness_failures ? 1 : 0;
