@@ -146,9 +146,10 @@ func fuzzSteps() ([]step, error) {
 // fuzz runs one fuzz target, and fails also if go found nothing to fuzz.
 func fuzz(name, target, pkg string) step {
 	return step{name, func(ctx context.Context, t *tally) {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		defer cancel()
-		out, err := command(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", fuzzTime, pkg).CombinedOutput()
+		out, err := command(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", fuzzTime,
+			"-fuzzminimizetime", "20x", pkg).CombinedOutput()
 		if err == nil && !bytes.Contains(out, []byte("execs: ")) {
 			err = errors.New("nothing was fuzzed")
 		}
