@@ -67,7 +67,7 @@ static void memory(void)
 	same("cuMemFree, pitched");
 }
 
-// A lower threshold makes the driver give memory up.
+// Pools give memory up when they are told to and when they go.
 static void pool(void)
 {
 	CUmemPoolProps props = {.allocType = 1, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -75,6 +75,10 @@ static void pool(void)
 	CUmemoryPool p;
 	CUdeviceptr a;
 
+	// A device that is not the container's has no pools.
+	props.location.id = 1;
+	EXPECT(CU(cuMemPoolCreate)(&p, &props), CUDA_ERROR_NO_DEVICE);
+	props.location.id = 0;
 	EXPECT(CU(cuMemPoolCreate)(&p, &props), 0);
 	EXPECT(CU(cuMemAllocFromPoolAsync)(&a, 16 * MIB, p, NULL), 0);
 	EXPECT(CU(cuMemFreeAsync)(a, NULL), 0);

@@ -78,7 +78,7 @@ func TestRowsAreTested(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d wrappers are needed by their tests", len(rows), len(wrappedRows(t)))
+	t.Logf("tried without %d of %d wrappers", len(rows), len(wrappedRows(t)))
 }
 
 func run(t *testing.T, dir string, env []string, name string, args ...string) {
