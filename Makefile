@@ -54,6 +54,7 @@ build: go-binaries intercept simgpu clients ## Build everything into build/
 go-binaries: need-go need-cc
 	$(Q)mkdir -p $(BIN)
 	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare-runtime ./hook/cmd/gpushare-runtime
+	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare-hook ./hook/cmd/gpushare-hook
 	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare ./daemon/cmd/gpushare
 	$(Q)CGO_ENABLED=1 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushared ./daemon/cmd/gpushared
 

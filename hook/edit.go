@@ -13,10 +13,12 @@ import (
 	"strings"
 
 	cdi "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/gpushare/gpushare/hook/inject"
 )
 
 // ContainerDir is where a container finds its limits, ledger and real driver.
-const ContainerDir = "/run/gpushare"
+const ContainerDir = inject.ContainerDir
 
 // hookPath is the whole environment of every hook that we put into a spec. It
 // must not be empty: a hook without one inherits the container's environment,
@@ -37,6 +39,12 @@ type Grant struct {
 	CUDA, NVML string
 	// Extra are the administrator's additional mounts.
 	Extra []Bind
+	// Hook is the path of gpushare-hook on the host.
+	Hook string
+	// Compat is config.toml's word on images with a libcuda of their own.
+	Compat string
+	// Bundle is the directory of config.json; relative paths start there.
+	Bundle string
 }
 
 // Bind is one bind mount, host path to container path.
@@ -187,7 +195,11 @@ func (s *Spec) add(g *Grant, chosen *selection, mounts, devices, rules []object)
 	}
 	r.setObjects("devices", append(all, rules...))
 
-	if err := s.addHooks(chosen.hooks); err != nil {
+	ours, err := s.injectHook(chosen, g)
+	if err != nil {
+		return err
+	}
+	if err := s.addHooks(append(slices.Clone(chosen.hooks), ours)); err != nil {
 		return err
 	}
 	p, err := s.root.child("process")
@@ -224,7 +236,7 @@ func digestOf(mounts, devices []object) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// addHooks writes the hooks that strip left and the driver's own, these last.
+// addHooks writes the hooks that strip left, the driver's own, and ours last.
 func (s *Spec) addHooks(add []*cdi.Hook) error {
 	if _, present := s.root["hooks"]; !present && len(add) == 0 {
 		return nil

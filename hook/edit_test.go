@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	cdi "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/gpushare/gpushare/hook/inject"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -42,6 +44,7 @@ func testGrant(devices ...string) *Grant {
 		ID: "c1", Directory: "/run/gpushare/c/c1", Devices: devices,
 		CUDA: "/usr/lib/gpushare/v1/libcuda.so.1", NVML: "/usr/lib/gpushare/v1/libnvidia-ml.so.1",
 		Extra: []Bind{{"/opt/sim/run", "/run/driver-own"}},
+		Hook:  "/usr/bin/gpushare-hook", Compat: "route", Bundle: "/bundles/c1",
 	}
 }
 
@@ -169,6 +172,46 @@ func mark(v any, marks *[]string) {
 	}
 }
 
+// The hook is told what the loader will be told.
+func TestHookArguments(t *testing.T) {
+	in := `{"root":{"path":"rootfs"},"process":{"cwd":"/w","args":["run","--root=/"],"env":["LD_LIBRARY_PATH=/a","PATH=/p","LD_LIBRARY_PATH=/b:/c","LD_PRELOAD=/d.so","LD_LIBRARY_PATH="]}}`
+	out, err := edit([]byte(in), testDriver(t, "plain"), testGrant("0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		Hooks struct{ CreateContainer []struct{ Args []string } }
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Hooks.CreateContainer) != 1 {
+		t.Fatalf("hooks %+v", s.Hooks)
+	}
+	got, err := inject.Parse(s.Hooks.CreateContainer[0].Args[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := inject.Options{
+		Root: "/bundles/c1/rootfs", CUDA: testGrant().CUDA, NVML: testGrant().NVML, CUDAReal: "/opt/sim/lib/libcuda.so.999.1",
+		Compat: "route", LibraryPath: "/b:/c:/a", Preload: "/d.so", Arg0: "run", SearchPath: "/p", WorkDir: "/w",
+	}
+	if *got != want {
+		t.Errorf("got %+v\nwant %+v", *got, want)
+	}
+	for name, g := range map[string]func(*Grant){
+		"no hook":         func(g *Grant) { g.Hook = "" },
+		"another program": func(g *Grant) { g.Hook = "/bin/true" },
+		"relative bundle": func(g *Grant) { g.Bundle = "b" },
+	} {
+		grant := testGrant("0")
+		g(grant)
+		if _, err := edit([]byte(in), testDriver(t, "plain"), grant); err == nil {
+			t.Errorf("%s: edited", name)
+		}
+	}
+}
+
 func TestNumbersSurvive(t *testing.T) {
 	in := strings.Replace(string(readFile(t, "minimal.in.json")), `"ociVersion"`,
 		`"x": [12345678901234567890.10, 1e400, -0, 0.1e-7], "ociVersion"`, 1)
@@ -279,10 +322,14 @@ func checkEdited(t testing.TB, data []byte, gpu int64) {
 			t.Errorf("a rule allows everything: %+v", r)
 		}
 	}
+	var last hookEntry
 	for stage, raw := range s.Hooks {
 		var list []hookEntry
 		if !slices.Contains(stages, stage) || json.Unmarshal(raw, &list) != nil {
 			continue // no runtime runs it
+		}
+		if stage == createContainer && len(list) > 0 {
+			last = list[len(list)-1]
 		}
 		for _, h := range list {
 			if strings.Contains(h.Path, "nvidia") {
@@ -295,6 +342,12 @@ func checkEdited(t testing.TB, data []byte, gpu int64) {
 					}
 				}
 			}
+			if h.Path == testGrant().Hook && (stage != createContainer || len(h.Args) < 2 || !strings.HasPrefix(h.Args[1], "--root=/")) {
+				t.Errorf("%s hook %+v", stage, h)
+			}
 		}
+	}
+	if last.Path != testGrant().Hook || !slices.Equal(last.Env, []string{hookPath}) || last.Timeout <= 0 {
+		t.Errorf("the last createContainer hook is not ours, or not as it must be: %+v", last)
 	}
 }

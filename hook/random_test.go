@@ -74,7 +74,7 @@ func TestEditRandomSpecs(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	drivers := []*Driver{testDriver(t, "plain"), testDriver(t, "hooks")}
 	for i := range 3000 {
-		in := fmt.Sprintf(`{"process":{"env":%s},"mounts":%s,"linux":{"devices":%s,"resources":{"devices":%s}},"hooks":{"prestart":%s,"createContainer":%s}}`,
+		in := fmt.Sprintf(`{"root":{"path":"rootfs"},"process":{"env":%s},"mounts":%s,"linux":{"devices":%s,"resources":{"devices":%s}},"hooks":{"prestart":%s,"createContainer":%s}}`,
 			pick(r, "env"), pick(r, "mounts"), pick(r, "devices"), pick(r, "rules"), pick(r, "hooks"), pick(r, "hooks"))
 		d := drivers[r.IntN(len(drivers))]
 		once, err := edit([]byte(in), d, testGrant("0"))

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	cdi "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/gpushare/gpushare/hook/inject"
 )
 
 // strip takes out of the view whatever would come from the driver, from an
@@ -50,7 +52,7 @@ func (s *Spec) strip(d *Driver, ours []object, h *Host) {
 	s.rules = slices.DeleteFunc(s.rules, func(r rule) bool {
 		return r.everything() || r.nvidia(majors) || (r.allow && r.kind == "c" && nodes[[2]int64{r.major, r.minor}])
 	})
-	s.hooks = slices.DeleteFunc(s.hooks, func(e entry) bool { return hooks[e.path] || e.vendorHook() })
+	s.hooks = slices.DeleteFunc(s.hooks, func(e entry) bool { return hooks[e.path] || e.vendorHook() || path.Base(e.path) == inject.Program })
 	s.env = slices.DeleteFunc(s.env, func(v string) bool {
 		return slices.ContainsFunc(variables, func(name string) bool { return strings.HasPrefix(v, name) })
 	})

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/hook"
+	"github.com/gpushare/gpushare/hook/inject"
 	"github.com/gpushare/gpushare/internal/config"
 )
 
@@ -97,6 +98,31 @@ func Libraries(c *config.Config) (cuda, nvml string, err error) {
 		}
 	}
 	return cuda, nvml, nil
+}
+
+// HookProgram returns the path of gpushare-hook, which lies beside the running
+// binary. Every GPU container's creation runs it as root, so nobody else may be
+// able to change it.
+func HookProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", inject.Program, err)
+	}
+	return hookProgram(filepath.Join(filepath.Dir(self), inject.Program))
+}
+
+func hookProgram(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w: install it beside the runtime", inject.Program, err)
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return "", fmt.Errorf("use %s: it is no program", path)
+	}
+	if err := config.CheckRootOwned(path); err != nil {
+		return "", fmt.Errorf("use the createContainer hook: %w", err)
+	}
+	return path, nil
 }
 
 // runtimePath is where plain names of low-level runtimes are looked up. PATH is

@@ -21,14 +21,13 @@ import (
 
 const libDir = "/usr/lib/x86_64-linux-gnu"
 
-// binary is the wrapper under test, built once.
+// binary is the directory of the wrapper and the hook under test, built once.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "gpushare-runtime")
 	if err != nil {
 		return "", err
 	}
-	out := filepath.Join(dir, "gpushare-runtime")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "../cmd/gpushare-runtime")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "../cmd/gpushare-runtime", "../cmd/gpushare-hook")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("build: %w: %s", err, text)
@@ -77,11 +76,13 @@ func newMachine(t testing.TB) *machine {
 	m := &machine{t: t, dir: t.TempDir()}
 	m.runDir = m.path("run")
 	m.wrap = m.path("prefix/bin/gpushare-runtime")
-	program, err := os.ReadFile(filepath.Join(built, "gpushare-runtime"))
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"gpushare-runtime", "gpushare-hook"} {
+		program, err := os.ReadFile(filepath.Join(built, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.write("prefix/bin/"+name, string(program), 0o755)
 	}
-	m.write("prefix/bin/gpushare-runtime", string(program), 0o755)
 	m.write("prefix/lib/gpushare/libcuda.so.1", "our libcuda", 0o755)
 	m.write("prefix/lib/gpushare/libnvidia-ml.so.1", "our libnvidia-ml", 0o755)
 	for _, name := range []string{"libcuda.so.999.1", "libnvidia-ml.so.999.1", "libnvidia-ptxjitcompiler.so.999.1", "libnvidia-opencl.so.999.1"} {
@@ -188,6 +189,16 @@ func (m *machine) bundle(name, script string, edit func(spec map[string]any)) st
 		m.t.Fatal(err)
 	}
 	m.write(name+"/rootfs/bin/busybox", string(program), 0o755)
+	// A GPU container needs a loader; the programs here do not.
+	for from, to := range map[string]string{
+		"/lib64/ld-linux-x86-64.so.2": "lib64/ld-linux-x86-64.so.2", libDir + "/libc.so.6": "lib/libc.so.6",
+	} {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.write(name+"/rootfs/"+to, string(data), 0o755)
+	}
 	for _, applet := range []string{"sh", "cat", "ls", "env", "sleep", "dd", "mknod", "stat", "test"} {
 		if err := os.Symlink("busybox", m.path(name+"/rootfs/bin/"+applet)); err != nil {
 			m.t.Fatal(err)

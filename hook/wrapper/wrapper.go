@@ -148,6 +148,8 @@ type planned struct {
 	host       *hook.Host
 	driver     *hook.Driver
 	cuda, nvml string
+	hook       string
+	bundle     string
 }
 
 // plan returns nil for a container that is none of our business.
@@ -177,7 +179,7 @@ func plan(c *config.Config, inv *invocation, b *bundle, data []byte) (*planned, 
 	if err := spec.Check(host); err != nil {
 		return nil, err
 	}
-	p := &planned{spec: spec, host: host}
+	p := &planned{spec: spec, host: host, bundle: b.path}
 	d := c.DefaultShare
 	if p.ask, err = ask.WithDefault(d.Memory, d.Compute, d.ComputeMax, reasons); err != nil {
 		return nil, err
@@ -187,6 +189,9 @@ func plan(c *config.Config, inv *invocation, b *bundle, data []byte) (*planned, 
 	}
 	if p.cuda, p.nvml, err = node.Libraries(c); err != nil {
 		return nil, &hook.Refusal{Code: hook.CodeConfig, Message: "GPU container refused: " + err.Error()}
+	}
+	if p.hook, err = node.HookProgram(); err != nil {
+		return nil, &hook.Refusal{Code: hook.CodeHook, Message: "GPU container refused: " + err.Error()}
 	}
 	return p, nil
 }
@@ -227,7 +232,10 @@ func (p *planned) grant(c *config.Config, claim *v1.Claim) (*hook.Grant, error) 
 	if want := filepath.Join(c.ContainersDir(), claim.ID); claim.Directory != want {
 		return nil, fmt.Errorf("use claim %s: the daemon names the directory %q, config.toml says %q: do both read the same config.toml?", claim.ID, claim.Directory, want)
 	}
-	g := &hook.Grant{ID: claim.ID, Directory: claim.Directory, CUDA: p.cuda, NVML: p.nvml}
+	g := &hook.Grant{
+		ID: claim.ID, Directory: claim.Directory, CUDA: p.cuda, NVML: p.nvml,
+		Hook: p.hook, Compat: c.Compat, Bundle: p.bundle,
+	}
 	if len(claim.GPUs) == 0 {
 		return nil, fmt.Errorf("use claim %s: the daemon granted no GPU", claim.ID)
 	}

@@ -32,6 +32,7 @@ const (
 	DefaultRunDir     = "/run/gpushare"
 	DefaultStateDir   = "/var/lib/gpushare"
 	DefaultDockerHost = "unix:///var/run/docker.sock"
+	DefaultCompat     = "route"
 )
 
 // ErrUnsafe is returned when a file or a directory that decides what root runs
@@ -66,6 +67,9 @@ type Config struct {
 	ExtraDriverMounts []string `toml:"extra_driver_mounts"`
 	// DockerHost is asked for container names only.
 	DockerHost string `toml:"docker_host"`
+	// Compat says what becomes of an image's own, newer libcuda: "route" lets it
+	// serve below ours, "host" uses the host's, "refuse" starts no such image.
+	Compat string `toml:"compat"`
 	// DefaultShare is what a GPU container gets that asks for nothing.
 	DefaultShare Share `toml:"default_share"`
 
@@ -80,6 +84,7 @@ func Default() *Config {
 		StateDir:   DefaultStateDir,
 		Runtimes:   []string{"runc", "crun"},
 		DockerHost: DefaultDockerHost,
+		Compat:     DefaultCompat,
 	}
 }
 
@@ -139,6 +144,9 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%s %q is not an absolute path", p.key, *p.value)
 		}
 		*p.value = filepath.Clean(*p.value)
+	}
+	if c.Compat != "route" && c.Compat != "host" && c.Compat != "refuse" {
+		return fmt.Errorf(`compat is %q: write "route", "host" or "refuse"`, c.Compat)
 	}
 	if len(c.Runtimes) == 0 {
 		return errors.New(`runtimes is empty: name at least one, for example ["runc"]`)

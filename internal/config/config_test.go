@@ -23,6 +23,7 @@ nvml_library = "/sim/lib/libnvidia-ml.so.1"
 cuda_library = "/sim/lib/libcuda.so.1"
 extra_driver_mounts = ["/sim/run:/run/simgpu"]
 docker_host = "unix:///x.sock"
+compat = "refuse"
 [default_share]
 memory = "8Gi"
 compute = "30%"
@@ -36,7 +37,7 @@ compute_max = "none"
 		RunDir: "/run/x", StateDir: "/var/x", LibraryDir: "/opt/x/lib",
 		Runtimes: []string{"crun", "/usr/bin/runc"}, DriverCDISpec: "/sim/cdi/nvidia.json",
 		NVMLLibrary: "/sim/lib/libnvidia-ml.so.1", CUDALibrary: "/sim/lib/libcuda.so.1",
-		ExtraDriverMounts: []string{"/sim/run:/run/simgpu"}, DockerHost: "unix:///x.sock",
+		ExtraDriverMounts: []string{"/sim/run:/run/simgpu"}, DockerHost: "unix:///x.sock", Compat: "refuse",
 		DefaultShare: Share{Memory: "8Gi", Compute: "30%", ComputeMax: "none"}, Path: "x.toml",
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -61,6 +62,7 @@ func TestParseRefuses(t *testing.T) {
 		"syntax":             {"run_dir = \n", "line 1"},
 		"relative run_dir":   {"run_dir = \"run\"\n", "not an absolute path"},
 		"empty run_dir":      {"run_dir = \"\"\n", "run_dir is empty"},
+		"unknown compat":     {"compat = \"mask\"\n", `"route", "host" or "refuse"`},
 		"no runtimes":        {"runtimes = []\n", "runtimes is empty"},
 		"relative runtime":   {"runtimes = [\"./runc\"]\n", "plain name or an absolute path"},
 		"half a mount":       {"extra_driver_mounts = [\"/x\"]\n", "host:container"},

@@ -105,7 +105,7 @@ func Start(ctx context.Context, opts Options) (n *Node, err error) {
 
 // install lays out the tree that the binaries run from.
 func (n *Node) install(context.Context) error {
-	for _, b := range []string{"gpushare-runtime", "gpushared", "gpushare", "simgpu"} {
+	for _, b := range []string{"gpushare-runtime", "gpushare-hook", "gpushared", "gpushare", "simgpu"} {
 		if err := copyFile(filepath.Join(n.opts.Root, "build/bin", b), n.Bin(b), 0o755); err != nil {
 			return fmt.Errorf("install %s: %w", b, err)
 		}
