@@ -132,6 +132,7 @@ func (m *Manager) describe(e entry, figures map[string]map[string]usage.Figure) 
 	out := v1.Container{
 		ID: r.ID, Name: r.Name, Engine: r.Engine, Phase: v1.PhasePending, PID: r.Init.PID,
 		Processes: u.Processes, Source: r.Source, Request: r.Request, Created: r.Created,
+		ExportTables: u.ExportTables,
 	}
 	if !r.Init.IsZero() {
 		out.Phase = v1.PhaseRunning

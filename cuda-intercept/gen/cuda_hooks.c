@@ -12,6 +12,7 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuInit",
 	"cuGetProcAddress",
 	"cuGetProcAddress_v2",
+	"cuGetExportTable",
 	"cuMemAlloc",
 	"cuMemAlloc_v2",
 	"cuMemAllocPitch",
@@ -73,6 +74,7 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuGraphLaunch",
 	"cuGraphLaunch_ptsz",
 	"cuCtxSynchronize",
+	"cuCtxSynchronize_v2",
 	"cuStreamSynchronize",
 	"cuStreamSynchronize_ptsz",
 	"cuEventSynchronize",
@@ -113,6 +115,7 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuInit,
 	(void *)cuGetProcAddress,
 	(void *)cuGetProcAddress_v2,
+	(void *)cuGetExportTable,
 	(void *)cuMemAlloc,
 	(void *)cuMemAlloc_v2,
 	(void *)cuMemAllocPitch,
@@ -174,6 +177,7 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuGraphLaunch,
 	(void *)cuGraphLaunch_ptsz,
 	(void *)cuCtxSynchronize,
+	(void *)cuCtxSynchronize_v2,
 	(void *)cuStreamSynchronize,
 	(void *)cuStreamSynchronize_ptsz,
 	(void *)cuEventSynchronize,
@@ -212,6 +216,15 @@ GS_EXPORT CUresult cuGetProcAddress_v2(const char *a0, void **a1, int a2, cuuint
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_get_proc_v2(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuGetExportTable(const void **a0, const CUuuid *a1)
+{
+	__typeof__(cuGetExportTable) *real = GS_REAL(cuda, CUDA, cuGetExportTable);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_export_table(real, a0, a1);
 }
 
 GS_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *a0, unsigned int a1)
@@ -761,6 +774,15 @@ GS_EXPORT CUresult cuCtxSynchronize(void)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_ctx_sync(real, GS_GATE_LEGACY);
+}
+
+GS_EXPORT CUresult cuCtxSynchronize_v2(CUcontext a0)
+{
+	__typeof__(cuCtxSynchronize_v2) *real = GS_REAL(cuda, CUDA, cuCtxSynchronize_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ctx_sync_v2(real, GS_GATE_LEGACY, a0);
 }
 
 GS_EXPORT CUresult cuStreamSynchronize(CUstream a0)

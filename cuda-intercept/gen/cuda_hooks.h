@@ -13,6 +13,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuInit,
 	GS_CUDA_cuGetProcAddress,
 	GS_CUDA_cuGetProcAddress_v2,
+	GS_CUDA_cuGetExportTable,
 	GS_CUDA_cuMemAlloc,
 	GS_CUDA_cuMemAlloc_v2,
 	GS_CUDA_cuMemAllocPitch,
@@ -74,6 +75,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuGraphLaunch,
 	GS_CUDA_cuGraphLaunch_ptsz,
 	GS_CUDA_cuCtxSynchronize,
+	GS_CUDA_cuCtxSynchronize_v2,
 	GS_CUDA_cuStreamSynchronize,
 	GS_CUDA_cuStreamSynchronize_ptsz,
 	GS_CUDA_cuEventSynchronize,
@@ -109,7 +111,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuEventElapsedTime,
 	GS_CUDA_cuThreadExchangeStreamCaptureMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 75,
+	GS_CUDA_HOOKS = 77,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -117,6 +119,7 @@ struct gs_cuda_real {
 	__typeof__(cuInit) *cuInit;
 	__typeof__(cuGetProcAddress) *cuGetProcAddress;
 	__typeof__(cuGetProcAddress_v2) *cuGetProcAddress_v2;
+	__typeof__(cuGetExportTable) *cuGetExportTable;
 	__typeof__(cuMemAlloc) *cuMemAlloc;
 	__typeof__(cuMemAlloc_v2) *cuMemAlloc_v2;
 	__typeof__(cuMemAllocPitch) *cuMemAllocPitch;
@@ -178,6 +181,7 @@ struct gs_cuda_real {
 	__typeof__(cuGraphLaunch) *cuGraphLaunch;
 	__typeof__(cuGraphLaunch_ptsz) *cuGraphLaunch_ptsz;
 	__typeof__(cuCtxSynchronize) *cuCtxSynchronize;
+	__typeof__(cuCtxSynchronize_v2) *cuCtxSynchronize_v2;
 	__typeof__(cuStreamSynchronize) *cuStreamSynchronize;
 	__typeof__(cuStreamSynchronize_ptsz) *cuStreamSynchronize_ptsz;
 	__typeof__(cuEventSynchronize) *cuEventSynchronize;

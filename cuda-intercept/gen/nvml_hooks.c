@@ -20,6 +20,88 @@ const char *const gs_nvml_names[GS_NVML_SYMBOLS] = {
 	"nvmlDeviceGetMPSComputeRunningProcesses",
 	"nvmlDeviceGetMPSComputeRunningProcesses_v2",
 	"nvmlDeviceGetMPSComputeRunningProcesses_v3",
+	"nvmlDeviceClearAccountingPids",
+	"nvmlDeviceSetAccountingMode",
+	"nvmlDeviceSetConfComputeUnprotectedMemSize",
+	"nvmlSystemSetConfComputeGpusReadyState",
+	"nvmlSystemSetConfComputeKeyRotationThresholdInfo",
+	"nvmlDeviceResetApplicationsClocks",
+	"nvmlDeviceResetGpuLockedClocks",
+	"nvmlDeviceResetMemoryLockedClocks",
+	"nvmlDeviceSetApplicationsClocks",
+	"nvmlDeviceSetAutoBoostedClocksEnabled",
+	"nvmlDeviceSetClockOffsets",
+	"nvmlDeviceSetDefaultAutoBoostedClocksEnabled",
+	"nvmlDeviceSetGpcClkVfOffset",
+	"nvmlDeviceSetGpuLockedClocks",
+	"nvmlDeviceSetMemClkVfOffset",
+	"nvmlDeviceSetMemoryLockedClocks",
+	"nvmlDeviceCcuSetStreamState",
+	"nvmlGpmSetStreamingEnabled",
+	"nvmlDeviceSetDefaultFanSpeed_v2",
+	"nvmlDeviceSetFanControlPolicy",
+	"nvmlDeviceSetFanSpeed_v2",
+	"nvmlDeviceSetTemperatureThreshold",
+	"nvmlDeviceClearFieldValues",
+	"nvmlDeviceClearEccErrorCounts",
+	"nvmlDeviceSetDramEncryptionMode",
+	"nvmlDeviceSetEccMode",
+	"nvmlSystemGetCPER_v1",
+	"nvmlUnitSetLedState",
+	"nvmlDeviceSetMemoryLimits_v1",
+	"nvmlComputeInstanceDestroy",
+	"nvmlDeviceCreateGpuInstance",
+	"nvmlDeviceCreateGpuInstanceWithPlacement",
+	"nvmlDeviceSetMigMode",
+	"nvmlGpuInstanceCreateComputeInstance",
+	"nvmlGpuInstanceCreateComputeInstanceWithPlacement",
+	"nvmlGpuInstanceDestroy",
+	"nvmlDeviceSetComputeMode",
+	"nvmlDeviceFreezeNvLinkUtilizationCounter",
+	"nvmlDeviceLockNvlinkRemapTable_v1",
+	"nvmlDeviceResetNvLinkErrorCounters",
+	"nvmlDeviceResetNvLinkUtilizationCounter",
+	"nvmlDeviceSetNvLinkDeviceLowPowerThreshold",
+	"nvmlDeviceSetNvLinkUtilizationControl",
+	"nvmlDeviceSetNvlinkBwMode",
+	"nvmlDeviceSetNvlinkBwModeAsync_v1",
+	"nvmlDeviceSetNvlinkNvleReady_v1",
+	"nvmlDeviceSetupNvlinkNvleEncryptionKey_v1",
+	"nvmlSystemSetNvlinkBwMode",
+	"nvmlDevicePowerSmoothingActivatePresetProfile",
+	"nvmlDevicePowerSmoothingSetState",
+	"nvmlDevicePowerSmoothingUpdatePresetProfileParam",
+	"nvmlDeviceSetAdaptiveTgpMode_v1",
+	"nvmlDeviceSetPowerManagementLimit",
+	"nvmlDeviceSetPowerManagementLimit_v2",
+	"nvmlDeviceSetPowerMizerMode_v1",
+	"nvmlDeviceSetPowerMode",
+	"nvmlDeviceWorkloadPowerProfileClearRequestedProfiles",
+	"nvmlDeviceWorkloadPowerProfileSetRequestedProfiles",
+	"nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1",
+	"nvmlDeviceReadWritePRM_v1",
+	"nvmlDeviceDiscoverGpus",
+	"nvmlDeviceModifyDrainState",
+	"nvmlDeviceRemoveGpu",
+	"nvmlDeviceRemoveGpu_v2",
+	"nvmlDeviceSetPersistenceMode",
+	"nvmlDeviceSetAPIRestriction",
+	"nvmlDeviceSetDriverModel",
+	"nvmlDeviceSetGpuOperationMode",
+	"nvmlDeviceSetHostname_v1",
+	"nvmlDeviceSetRusdSettings_v1",
+	"nvmlDeviceSetVgpuCapabilities",
+	"nvmlDeviceSetVgpuHeterogeneousMode",
+	"nvmlDeviceSetVgpuSchedulerState",
+	"nvmlDeviceSetVgpuSchedulerState_v2",
+	"nvmlDeviceSetVirtualizationMode",
+	"nvmlDeviceVgpuForceGspUnload",
+	"nvmlGpuInstanceSetVgpuHeterogeneousMode",
+	"nvmlGpuInstanceSetVgpuSchedulerState",
+	"nvmlGpuInstanceSetVgpuSchedulerState_v2",
+	"nvmlSetVgpuVersion",
+	"nvmlVgpuInstanceClearAccountingPids",
+	"nvmlVgpuInstanceSetEncoderCapacity",
 	"nvmlDeviceGetUUID",
 	"nvmlInit_v2",
 };
@@ -36,6 +118,88 @@ void *const gs_nvml_wrappers[GS_NVML_HOOKS] = {
 	(void *)nvmlDeviceGetMPSComputeRunningProcesses,
 	(void *)nvmlDeviceGetMPSComputeRunningProcesses_v2,
 	(void *)nvmlDeviceGetMPSComputeRunningProcesses_v3,
+	(void *)nvmlDeviceClearAccountingPids,
+	(void *)nvmlDeviceSetAccountingMode,
+	(void *)nvmlDeviceSetConfComputeUnprotectedMemSize,
+	(void *)nvmlSystemSetConfComputeGpusReadyState,
+	(void *)nvmlSystemSetConfComputeKeyRotationThresholdInfo,
+	(void *)nvmlDeviceResetApplicationsClocks,
+	(void *)nvmlDeviceResetGpuLockedClocks,
+	(void *)nvmlDeviceResetMemoryLockedClocks,
+	(void *)nvmlDeviceSetApplicationsClocks,
+	(void *)nvmlDeviceSetAutoBoostedClocksEnabled,
+	(void *)nvmlDeviceSetClockOffsets,
+	(void *)nvmlDeviceSetDefaultAutoBoostedClocksEnabled,
+	(void *)nvmlDeviceSetGpcClkVfOffset,
+	(void *)nvmlDeviceSetGpuLockedClocks,
+	(void *)nvmlDeviceSetMemClkVfOffset,
+	(void *)nvmlDeviceSetMemoryLockedClocks,
+	(void *)nvmlDeviceCcuSetStreamState,
+	(void *)nvmlGpmSetStreamingEnabled,
+	(void *)nvmlDeviceSetDefaultFanSpeed_v2,
+	(void *)nvmlDeviceSetFanControlPolicy,
+	(void *)nvmlDeviceSetFanSpeed_v2,
+	(void *)nvmlDeviceSetTemperatureThreshold,
+	(void *)nvmlDeviceClearFieldValues,
+	(void *)nvmlDeviceClearEccErrorCounts,
+	(void *)nvmlDeviceSetDramEncryptionMode,
+	(void *)nvmlDeviceSetEccMode,
+	(void *)nvmlSystemGetCPER_v1,
+	(void *)nvmlUnitSetLedState,
+	(void *)nvmlDeviceSetMemoryLimits_v1,
+	(void *)nvmlComputeInstanceDestroy,
+	(void *)nvmlDeviceCreateGpuInstance,
+	(void *)nvmlDeviceCreateGpuInstanceWithPlacement,
+	(void *)nvmlDeviceSetMigMode,
+	(void *)nvmlGpuInstanceCreateComputeInstance,
+	(void *)nvmlGpuInstanceCreateComputeInstanceWithPlacement,
+	(void *)nvmlGpuInstanceDestroy,
+	(void *)nvmlDeviceSetComputeMode,
+	(void *)nvmlDeviceFreezeNvLinkUtilizationCounter,
+	(void *)nvmlDeviceLockNvlinkRemapTable_v1,
+	(void *)nvmlDeviceResetNvLinkErrorCounters,
+	(void *)nvmlDeviceResetNvLinkUtilizationCounter,
+	(void *)nvmlDeviceSetNvLinkDeviceLowPowerThreshold,
+	(void *)nvmlDeviceSetNvLinkUtilizationControl,
+	(void *)nvmlDeviceSetNvlinkBwMode,
+	(void *)nvmlDeviceSetNvlinkBwModeAsync_v1,
+	(void *)nvmlDeviceSetNvlinkNvleReady_v1,
+	(void *)nvmlDeviceSetupNvlinkNvleEncryptionKey_v1,
+	(void *)nvmlSystemSetNvlinkBwMode,
+	(void *)nvmlDevicePowerSmoothingActivatePresetProfile,
+	(void *)nvmlDevicePowerSmoothingSetState,
+	(void *)nvmlDevicePowerSmoothingUpdatePresetProfileParam,
+	(void *)nvmlDeviceSetAdaptiveTgpMode_v1,
+	(void *)nvmlDeviceSetPowerManagementLimit,
+	(void *)nvmlDeviceSetPowerManagementLimit_v2,
+	(void *)nvmlDeviceSetPowerMizerMode_v1,
+	(void *)nvmlDeviceSetPowerMode,
+	(void *)nvmlDeviceWorkloadPowerProfileClearRequestedProfiles,
+	(void *)nvmlDeviceWorkloadPowerProfileSetRequestedProfiles,
+	(void *)nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1,
+	(void *)nvmlDeviceReadWritePRM_v1,
+	(void *)nvmlDeviceDiscoverGpus,
+	(void *)nvmlDeviceModifyDrainState,
+	(void *)nvmlDeviceRemoveGpu,
+	(void *)nvmlDeviceRemoveGpu_v2,
+	(void *)nvmlDeviceSetPersistenceMode,
+	(void *)nvmlDeviceSetAPIRestriction,
+	(void *)nvmlDeviceSetDriverModel,
+	(void *)nvmlDeviceSetGpuOperationMode,
+	(void *)nvmlDeviceSetHostname_v1,
+	(void *)nvmlDeviceSetRusdSettings_v1,
+	(void *)nvmlDeviceSetVgpuCapabilities,
+	(void *)nvmlDeviceSetVgpuHeterogeneousMode,
+	(void *)nvmlDeviceSetVgpuSchedulerState,
+	(void *)nvmlDeviceSetVgpuSchedulerState_v2,
+	(void *)nvmlDeviceSetVirtualizationMode,
+	(void *)nvmlDeviceVgpuForceGspUnload,
+	(void *)nvmlGpuInstanceSetVgpuHeterogeneousMode,
+	(void *)nvmlGpuInstanceSetVgpuSchedulerState,
+	(void *)nvmlGpuInstanceSetVgpuSchedulerState_v2,
+	(void *)nvmlSetVgpuVersion,
+	(void *)nvmlVgpuInstanceClearAccountingPids,
+	(void *)nvmlVgpuInstanceSetEncoderCapacity,
 };
 
 GS_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t a0, nvmlMemory_t *a1)
@@ -157,4 +321,906 @@ GS_EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t a
 	if (gs_nvml_is_inner(__builtin_return_address(0)))
 		return real(a0, a1, a2);
 	return gs_nv_other_processes(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceClearAccountingPids(nvmlDevice_t a0)
+{
+	__typeof__(nvmlDeviceClearAccountingPids) *real = GS_REAL(nvml, NVML, nvmlDeviceClearAccountingPids);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetAccountingMode(nvmlDevice_t a0, nvmlEnableState_t a1)
+{
+	__typeof__(nvmlDeviceSetAccountingMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetAccountingMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetConfComputeUnprotectedMemSize(nvmlDevice_t a0, unsigned long long a1)
+{
+	__typeof__(nvmlDeviceSetConfComputeUnprotectedMemSize) *real = GS_REAL(nvml, NVML, nvmlDeviceSetConfComputeUnprotectedMemSize);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlSystemSetConfComputeGpusReadyState(unsigned int a0)
+{
+	__typeof__(nvmlSystemSetConfComputeGpusReadyState) *real = GS_REAL(nvml, NVML, nvmlSystemSetConfComputeGpusReadyState);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlSystemSetConfComputeKeyRotationThresholdInfo(nvmlConfComputeSetKeyRotationThresholdInfo_t *a0)
+{
+	__typeof__(nvmlSystemSetConfComputeKeyRotationThresholdInfo) *real = GS_REAL(nvml, NVML, nvmlSystemSetConfComputeKeyRotationThresholdInfo);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceResetApplicationsClocks(nvmlDevice_t a0)
+{
+	__typeof__(nvmlDeviceResetApplicationsClocks) *real = GS_REAL(nvml, NVML, nvmlDeviceResetApplicationsClocks);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceResetGpuLockedClocks(nvmlDevice_t a0)
+{
+	__typeof__(nvmlDeviceResetGpuLockedClocks) *real = GS_REAL(nvml, NVML, nvmlDeviceResetGpuLockedClocks);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t a0)
+{
+	__typeof__(nvmlDeviceResetMemoryLockedClocks) *real = GS_REAL(nvml, NVML, nvmlDeviceResetMemoryLockedClocks);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetApplicationsClocks(nvmlDevice_t a0, unsigned int a1, unsigned int a2)
+{
+	__typeof__(nvmlDeviceSetApplicationsClocks) *real = GS_REAL(nvml, NVML, nvmlDeviceSetApplicationsClocks);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetAutoBoostedClocksEnabled(nvmlDevice_t a0, nvmlEnableState_t a1)
+{
+	__typeof__(nvmlDeviceSetAutoBoostedClocksEnabled) *real = GS_REAL(nvml, NVML, nvmlDeviceSetAutoBoostedClocksEnabled);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetClockOffsets(nvmlDevice_t a0, nvmlClockOffset_t *a1)
+{
+	__typeof__(nvmlDeviceSetClockOffsets) *real = GS_REAL(nvml, NVML, nvmlDeviceSetClockOffsets);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetDefaultAutoBoostedClocksEnabled(nvmlDevice_t a0, nvmlEnableState_t a1, unsigned int a2)
+{
+	__typeof__(nvmlDeviceSetDefaultAutoBoostedClocksEnabled) *real = GS_REAL(nvml, NVML, nvmlDeviceSetDefaultAutoBoostedClocksEnabled);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetGpcClkVfOffset(nvmlDevice_t a0, int a1)
+{
+	__typeof__(nvmlDeviceSetGpcClkVfOffset) *real = GS_REAL(nvml, NVML, nvmlDeviceSetGpcClkVfOffset);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetGpuLockedClocks(nvmlDevice_t a0, unsigned int a1, unsigned int a2)
+{
+	__typeof__(nvmlDeviceSetGpuLockedClocks) *real = GS_REAL(nvml, NVML, nvmlDeviceSetGpuLockedClocks);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetMemClkVfOffset(nvmlDevice_t a0, int a1)
+{
+	__typeof__(nvmlDeviceSetMemClkVfOffset) *real = GS_REAL(nvml, NVML, nvmlDeviceSetMemClkVfOffset);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t a0, unsigned int a1, unsigned int a2)
+{
+	__typeof__(nvmlDeviceSetMemoryLockedClocks) *real = GS_REAL(nvml, NVML, nvmlDeviceSetMemoryLockedClocks);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceCcuSetStreamState(nvmlDevice_t a0, unsigned int a1)
+{
+	__typeof__(nvmlDeviceCcuSetStreamState) *real = GS_REAL(nvml, NVML, nvmlDeviceCcuSetStreamState);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpmSetStreamingEnabled(nvmlDevice_t a0, unsigned int a1)
+{
+	__typeof__(nvmlGpmSetStreamingEnabled) *real = GS_REAL(nvml, NVML, nvmlGpmSetStreamingEnabled);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetDefaultFanSpeed_v2(nvmlDevice_t a0, unsigned int a1)
+{
+	__typeof__(nvmlDeviceSetDefaultFanSpeed_v2) *real = GS_REAL(nvml, NVML, nvmlDeviceSetDefaultFanSpeed_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetFanControlPolicy(nvmlDevice_t a0, unsigned int a1, nvmlFanControlPolicy_t a2)
+{
+	__typeof__(nvmlDeviceSetFanControlPolicy) *real = GS_REAL(nvml, NVML, nvmlDeviceSetFanControlPolicy);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetFanSpeed_v2(nvmlDevice_t a0, unsigned int a1, unsigned int a2)
+{
+	__typeof__(nvmlDeviceSetFanSpeed_v2) *real = GS_REAL(nvml, NVML, nvmlDeviceSetFanSpeed_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetTemperatureThreshold(nvmlDevice_t a0, nvmlTemperatureThresholds_t a1, int *a2)
+{
+	__typeof__(nvmlDeviceSetTemperatureThreshold) *real = GS_REAL(nvml, NVML, nvmlDeviceSetTemperatureThreshold);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceClearFieldValues(nvmlDevice_t a0, int a1, nvmlFieldValue_t *a2)
+{
+	__typeof__(nvmlDeviceClearFieldValues) *real = GS_REAL(nvml, NVML, nvmlDeviceClearFieldValues);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceClearEccErrorCounts(nvmlDevice_t a0, nvmlEccCounterType_t a1)
+{
+	__typeof__(nvmlDeviceClearEccErrorCounts) *real = GS_REAL(nvml, NVML, nvmlDeviceClearEccErrorCounts);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetDramEncryptionMode(nvmlDevice_t a0, const nvmlDramEncryptionInfo_t *a1)
+{
+	__typeof__(nvmlDeviceSetDramEncryptionMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetDramEncryptionMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetEccMode(nvmlDevice_t a0, nvmlEnableState_t a1)
+{
+	__typeof__(nvmlDeviceSetEccMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetEccMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlSystemGetCPER_v1(nvmlGetCPER_v1_t *a0)
+{
+	__typeof__(nvmlSystemGetCPER_v1) *real = GS_REAL(nvml, NVML, nvmlSystemGetCPER_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlUnitSetLedState(nvmlUnit_t a0, nvmlLedColor_t a1)
+{
+	__typeof__(nvmlUnitSetLedState) *real = GS_REAL(nvml, NVML, nvmlUnitSetLedState);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t a0, nvmlSetMemoryLimits_v1_t *a1)
+{
+	__typeof__(nvmlDeviceSetMemoryLimits_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetMemoryLimits_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t a0)
+{
+	__typeof__(nvmlComputeInstanceDestroy) *real = GS_REAL(nvml, NVML, nvmlComputeInstanceDestroy);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t a0, unsigned int a1, nvmlGpuInstance_t *a2)
+{
+	__typeof__(nvmlDeviceCreateGpuInstance) *real = GS_REAL(nvml, NVML, nvmlDeviceCreateGpuInstance);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t a0, unsigned int a1, const nvmlGpuInstancePlacement_t *a2, nvmlGpuInstance_t *a3)
+{
+	__typeof__(nvmlDeviceCreateGpuInstanceWithPlacement) *real = GS_REAL(nvml, NVML, nvmlDeviceCreateGpuInstanceWithPlacement);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2, a3);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t a0, unsigned int a1, nvmlReturn_t *a2)
+{
+	__typeof__(nvmlDeviceSetMigMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetMigMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t a0, unsigned int a1, nvmlComputeInstance_t *a2)
+{
+	__typeof__(nvmlGpuInstanceCreateComputeInstance) *real = GS_REAL(nvml, NVML, nvmlGpuInstanceCreateComputeInstance);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpuInstanceCreateComputeInstanceWithPlacement(nvmlGpuInstance_t a0, unsigned int a1, const nvmlComputeInstancePlacement_t *a2, nvmlComputeInstance_t *a3)
+{
+	__typeof__(nvmlGpuInstanceCreateComputeInstanceWithPlacement) *real = GS_REAL(nvml, NVML, nvmlGpuInstanceCreateComputeInstanceWithPlacement);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2, a3);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t a0)
+{
+	__typeof__(nvmlGpuInstanceDestroy) *real = GS_REAL(nvml, NVML, nvmlGpuInstanceDestroy);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t a0, nvmlComputeMode_t a1)
+{
+	__typeof__(nvmlDeviceSetComputeMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetComputeMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceFreezeNvLinkUtilizationCounter(nvmlDevice_t a0, unsigned int a1, unsigned int a2, nvmlEnableState_t a3)
+{
+	__typeof__(nvmlDeviceFreezeNvLinkUtilizationCounter) *real = GS_REAL(nvml, NVML, nvmlDeviceFreezeNvLinkUtilizationCounter);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2, a3);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceLockNvlinkRemapTable_v1(nvmlDevice_t a0, nvmlNvlinkLockRemapTable_v1_t *a1)
+{
+	__typeof__(nvmlDeviceLockNvlinkRemapTable_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceLockNvlinkRemapTable_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t a0, unsigned int a1)
+{
+	__typeof__(nvmlDeviceResetNvLinkErrorCounters) *real = GS_REAL(nvml, NVML, nvmlDeviceResetNvLinkErrorCounters);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceResetNvLinkUtilizationCounter(nvmlDevice_t a0, unsigned int a1, unsigned int a2)
+{
+	__typeof__(nvmlDeviceResetNvLinkUtilizationCounter) *real = GS_REAL(nvml, NVML, nvmlDeviceResetNvLinkUtilizationCounter);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetNvLinkDeviceLowPowerThreshold(nvmlDevice_t a0, nvmlNvLinkPowerThres_t *a1)
+{
+	__typeof__(nvmlDeviceSetNvLinkDeviceLowPowerThreshold) *real = GS_REAL(nvml, NVML, nvmlDeviceSetNvLinkDeviceLowPowerThreshold);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetNvLinkUtilizationControl(nvmlDevice_t a0, unsigned int a1, unsigned int a2, nvmlNvLinkUtilizationControl_t *a3, unsigned int a4)
+{
+	__typeof__(nvmlDeviceSetNvLinkUtilizationControl) *real = GS_REAL(nvml, NVML, nvmlDeviceSetNvLinkUtilizationControl);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2, a3, a4);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetNvlinkBwMode(nvmlDevice_t a0, nvmlNvlinkSetBwMode_t *a1)
+{
+	__typeof__(nvmlDeviceSetNvlinkBwMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetNvlinkBwMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetNvlinkBwModeAsync_v1(nvmlDevice_t a0, nvmlNvlinkSetBwModeAsync_v1_t *a1)
+{
+	__typeof__(nvmlDeviceSetNvlinkBwModeAsync_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetNvlinkBwModeAsync_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetNvlinkNvleReady_v1(nvmlDevice_t a0, nvmlNvlinkSetNvleReady_v1_t *a1)
+{
+	__typeof__(nvmlDeviceSetNvlinkNvleReady_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetNvlinkNvleReady_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetupNvlinkNvleEncryptionKey_v1(nvmlDevice_t a0, nvmlNvlinkSetupNvleEncryptionKey_v1_t *a1)
+{
+	__typeof__(nvmlDeviceSetupNvlinkNvleEncryptionKey_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetupNvlinkNvleEncryptionKey_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlSystemSetNvlinkBwMode(unsigned int a0)
+{
+	__typeof__(nvmlSystemSetNvlinkBwMode) *real = GS_REAL(nvml, NVML, nvmlSystemSetNvlinkBwMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDevicePowerSmoothingActivatePresetProfile(nvmlDevice_t a0, nvmlPowerSmoothingProfile_t *a1)
+{
+	__typeof__(nvmlDevicePowerSmoothingActivatePresetProfile) *real = GS_REAL(nvml, NVML, nvmlDevicePowerSmoothingActivatePresetProfile);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDevicePowerSmoothingSetState(nvmlDevice_t a0, nvmlPowerSmoothingState_t *a1)
+{
+	__typeof__(nvmlDevicePowerSmoothingSetState) *real = GS_REAL(nvml, NVML, nvmlDevicePowerSmoothingSetState);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDevicePowerSmoothingUpdatePresetProfileParam(nvmlDevice_t a0, nvmlPowerSmoothingProfile_t *a1)
+{
+	__typeof__(nvmlDevicePowerSmoothingUpdatePresetProfileParam) *real = GS_REAL(nvml, NVML, nvmlDevicePowerSmoothingUpdatePresetProfileParam);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetAdaptiveTgpMode_v1(nvmlDevice_t a0, nvmlEnableState_t a1)
+{
+	__typeof__(nvmlDeviceSetAdaptiveTgpMode_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetAdaptiveTgpMode_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t a0, unsigned int a1)
+{
+	__typeof__(nvmlDeviceSetPowerManagementLimit) *real = GS_REAL(nvml, NVML, nvmlDeviceSetPowerManagementLimit);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t a0, nvmlPowerValue_v2_t *a1)
+{
+	__typeof__(nvmlDeviceSetPowerManagementLimit_v2) *real = GS_REAL(nvml, NVML, nvmlDeviceSetPowerManagementLimit_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetPowerMizerMode_v1(nvmlDevice_t a0, nvmlDevicePowerMizerModes_v1_t *a1)
+{
+	__typeof__(nvmlDeviceSetPowerMizerMode_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetPowerMizerMode_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetPowerMode(nvmlDevice_t a0, unsigned int a1)
+{
+	__typeof__(nvmlDeviceSetPowerMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetPowerMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceWorkloadPowerProfileClearRequestedProfiles(nvmlDevice_t a0, nvmlWorkloadPowerProfileRequestedProfiles_t *a1)
+{
+	__typeof__(nvmlDeviceWorkloadPowerProfileClearRequestedProfiles) *real = GS_REAL(nvml, NVML, nvmlDeviceWorkloadPowerProfileClearRequestedProfiles);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceWorkloadPowerProfileSetRequestedProfiles(nvmlDevice_t a0, nvmlWorkloadPowerProfileRequestedProfiles_t *a1)
+{
+	__typeof__(nvmlDeviceWorkloadPowerProfileSetRequestedProfiles) *real = GS_REAL(nvml, NVML, nvmlDeviceWorkloadPowerProfileSetRequestedProfiles);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1(nvmlDevice_t a0, nvmlWorkloadPowerProfileUpdateProfiles_v1_t *a1)
+{
+	__typeof__(nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceReadWritePRM_v1(nvmlDevice_t a0, nvmlPRMTLV_v1_t *a1)
+{
+	__typeof__(nvmlDeviceReadWritePRM_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceReadWritePRM_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceDiscoverGpus(nvmlPciInfo_t *a0)
+{
+	__typeof__(nvmlDeviceDiscoverGpus) *real = GS_REAL(nvml, NVML, nvmlDeviceDiscoverGpus);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceModifyDrainState(nvmlPciInfo_t *a0, nvmlEnableState_t a1)
+{
+	__typeof__(nvmlDeviceModifyDrainState) *real = GS_REAL(nvml, NVML, nvmlDeviceModifyDrainState);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceRemoveGpu(nvmlPciInfo_t *a0)
+{
+	__typeof__(nvmlDeviceRemoveGpu) *real = GS_REAL(nvml, NVML, nvmlDeviceRemoveGpu);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceRemoveGpu_v2(nvmlPciInfo_t *a0, nvmlDetachGpuState_t a1, nvmlPcieLinkState_t a2)
+{
+	__typeof__(nvmlDeviceRemoveGpu_v2) *real = GS_REAL(nvml, NVML, nvmlDeviceRemoveGpu_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t a0, nvmlEnableState_t a1)
+{
+	__typeof__(nvmlDeviceSetPersistenceMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetPersistenceMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetAPIRestriction(nvmlDevice_t a0, nvmlRestrictedAPI_t a1, nvmlEnableState_t a2)
+{
+	__typeof__(nvmlDeviceSetAPIRestriction) *real = GS_REAL(nvml, NVML, nvmlDeviceSetAPIRestriction);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetDriverModel(nvmlDevice_t a0, nvmlDriverModel_t a1, unsigned int a2)
+{
+	__typeof__(nvmlDeviceSetDriverModel) *real = GS_REAL(nvml, NVML, nvmlDeviceSetDriverModel);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetGpuOperationMode(nvmlDevice_t a0, nvmlGpuOperationMode_t a1)
+{
+	__typeof__(nvmlDeviceSetGpuOperationMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetGpuOperationMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetHostname_v1(nvmlDevice_t a0, nvmlHostname_v1_t *a1)
+{
+	__typeof__(nvmlDeviceSetHostname_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetHostname_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetRusdSettings_v1(nvmlDevice_t a0, nvmlRusdSettings_v1_t *a1)
+{
+	__typeof__(nvmlDeviceSetRusdSettings_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceSetRusdSettings_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetVgpuCapabilities(nvmlDevice_t a0, nvmlDeviceVgpuCapability_t a1, nvmlEnableState_t a2)
+{
+	__typeof__(nvmlDeviceSetVgpuCapabilities) *real = GS_REAL(nvml, NVML, nvmlDeviceSetVgpuCapabilities);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t a0, const nvmlVgpuHeterogeneousMode_t *a1)
+{
+	__typeof__(nvmlDeviceSetVgpuHeterogeneousMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetVgpuHeterogeneousMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t a0, nvmlVgpuSchedulerSetState_t *a1)
+{
+	__typeof__(nvmlDeviceSetVgpuSchedulerState) *real = GS_REAL(nvml, NVML, nvmlDeviceSetVgpuSchedulerState);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetVgpuSchedulerState_v2(nvmlDevice_t a0, nvmlVgpuSchedulerState_v2_t *a1)
+{
+	__typeof__(nvmlDeviceSetVgpuSchedulerState_v2) *real = GS_REAL(nvml, NVML, nvmlDeviceSetVgpuSchedulerState_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceSetVirtualizationMode(nvmlDevice_t a0, nvmlGpuVirtualizationMode_t a1)
+{
+	__typeof__(nvmlDeviceSetVirtualizationMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetVirtualizationMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceVgpuForceGspUnload(nvmlDevice_t a0)
+{
+	__typeof__(nvmlDeviceVgpuForceGspUnload) *real = GS_REAL(nvml, NVML, nvmlDeviceVgpuForceGspUnload);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t a0, const nvmlVgpuHeterogeneousMode_t *a1)
+{
+	__typeof__(nvmlGpuInstanceSetVgpuHeterogeneousMode) *real = GS_REAL(nvml, NVML, nvmlGpuInstanceSetVgpuHeterogeneousMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpuInstanceSetVgpuSchedulerState(nvmlGpuInstance_t a0, nvmlVgpuSchedulerState_t *a1)
+{
+	__typeof__(nvmlGpuInstanceSetVgpuSchedulerState) *real = GS_REAL(nvml, NVML, nvmlGpuInstanceSetVgpuSchedulerState);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpuInstanceSetVgpuSchedulerState_v2(nvmlGpuInstance_t a0, nvmlVgpuSchedulerState_v2_t *a1)
+{
+	__typeof__(nvmlGpuInstanceSetVgpuSchedulerState_v2) *real = GS_REAL(nvml, NVML, nvmlGpuInstanceSetVgpuSchedulerState_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlSetVgpuVersion(nvmlVgpuVersion_t *a0)
+{
+	__typeof__(nvmlSetVgpuVersion) *real = GS_REAL(nvml, NVML, nvmlSetVgpuVersion);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlVgpuInstanceClearAccountingPids(nvmlVgpuInstance_t a0)
+{
+	__typeof__(nvmlVgpuInstanceClearAccountingPids) *real = GS_REAL(nvml, NVML, nvmlVgpuInstanceClearAccountingPids);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlVgpuInstanceSetEncoderCapacity(nvmlVgpuInstance_t a0, unsigned int a1)
+{
+	__typeof__(nvmlVgpuInstanceSetEncoderCapacity) *real = GS_REAL(nvml, NVML, nvmlVgpuInstanceSetEncoderCapacity);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
 }

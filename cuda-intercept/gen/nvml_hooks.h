@@ -21,10 +21,92 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlDeviceGetMPSComputeRunningProcesses,
 	GS_NVML_nvmlDeviceGetMPSComputeRunningProcesses_v2,
 	GS_NVML_nvmlDeviceGetMPSComputeRunningProcesses_v3,
+	GS_NVML_nvmlDeviceClearAccountingPids,
+	GS_NVML_nvmlDeviceSetAccountingMode,
+	GS_NVML_nvmlDeviceSetConfComputeUnprotectedMemSize,
+	GS_NVML_nvmlSystemSetConfComputeGpusReadyState,
+	GS_NVML_nvmlSystemSetConfComputeKeyRotationThresholdInfo,
+	GS_NVML_nvmlDeviceResetApplicationsClocks,
+	GS_NVML_nvmlDeviceResetGpuLockedClocks,
+	GS_NVML_nvmlDeviceResetMemoryLockedClocks,
+	GS_NVML_nvmlDeviceSetApplicationsClocks,
+	GS_NVML_nvmlDeviceSetAutoBoostedClocksEnabled,
+	GS_NVML_nvmlDeviceSetClockOffsets,
+	GS_NVML_nvmlDeviceSetDefaultAutoBoostedClocksEnabled,
+	GS_NVML_nvmlDeviceSetGpcClkVfOffset,
+	GS_NVML_nvmlDeviceSetGpuLockedClocks,
+	GS_NVML_nvmlDeviceSetMemClkVfOffset,
+	GS_NVML_nvmlDeviceSetMemoryLockedClocks,
+	GS_NVML_nvmlDeviceCcuSetStreamState,
+	GS_NVML_nvmlGpmSetStreamingEnabled,
+	GS_NVML_nvmlDeviceSetDefaultFanSpeed_v2,
+	GS_NVML_nvmlDeviceSetFanControlPolicy,
+	GS_NVML_nvmlDeviceSetFanSpeed_v2,
+	GS_NVML_nvmlDeviceSetTemperatureThreshold,
+	GS_NVML_nvmlDeviceClearFieldValues,
+	GS_NVML_nvmlDeviceClearEccErrorCounts,
+	GS_NVML_nvmlDeviceSetDramEncryptionMode,
+	GS_NVML_nvmlDeviceSetEccMode,
+	GS_NVML_nvmlSystemGetCPER_v1,
+	GS_NVML_nvmlUnitSetLedState,
+	GS_NVML_nvmlDeviceSetMemoryLimits_v1,
+	GS_NVML_nvmlComputeInstanceDestroy,
+	GS_NVML_nvmlDeviceCreateGpuInstance,
+	GS_NVML_nvmlDeviceCreateGpuInstanceWithPlacement,
+	GS_NVML_nvmlDeviceSetMigMode,
+	GS_NVML_nvmlGpuInstanceCreateComputeInstance,
+	GS_NVML_nvmlGpuInstanceCreateComputeInstanceWithPlacement,
+	GS_NVML_nvmlGpuInstanceDestroy,
+	GS_NVML_nvmlDeviceSetComputeMode,
+	GS_NVML_nvmlDeviceFreezeNvLinkUtilizationCounter,
+	GS_NVML_nvmlDeviceLockNvlinkRemapTable_v1,
+	GS_NVML_nvmlDeviceResetNvLinkErrorCounters,
+	GS_NVML_nvmlDeviceResetNvLinkUtilizationCounter,
+	GS_NVML_nvmlDeviceSetNvLinkDeviceLowPowerThreshold,
+	GS_NVML_nvmlDeviceSetNvLinkUtilizationControl,
+	GS_NVML_nvmlDeviceSetNvlinkBwMode,
+	GS_NVML_nvmlDeviceSetNvlinkBwModeAsync_v1,
+	GS_NVML_nvmlDeviceSetNvlinkNvleReady_v1,
+	GS_NVML_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1,
+	GS_NVML_nvmlSystemSetNvlinkBwMode,
+	GS_NVML_nvmlDevicePowerSmoothingActivatePresetProfile,
+	GS_NVML_nvmlDevicePowerSmoothingSetState,
+	GS_NVML_nvmlDevicePowerSmoothingUpdatePresetProfileParam,
+	GS_NVML_nvmlDeviceSetAdaptiveTgpMode_v1,
+	GS_NVML_nvmlDeviceSetPowerManagementLimit,
+	GS_NVML_nvmlDeviceSetPowerManagementLimit_v2,
+	GS_NVML_nvmlDeviceSetPowerMizerMode_v1,
+	GS_NVML_nvmlDeviceSetPowerMode,
+	GS_NVML_nvmlDeviceWorkloadPowerProfileClearRequestedProfiles,
+	GS_NVML_nvmlDeviceWorkloadPowerProfileSetRequestedProfiles,
+	GS_NVML_nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1,
+	GS_NVML_nvmlDeviceReadWritePRM_v1,
+	GS_NVML_nvmlDeviceDiscoverGpus,
+	GS_NVML_nvmlDeviceModifyDrainState,
+	GS_NVML_nvmlDeviceRemoveGpu,
+	GS_NVML_nvmlDeviceRemoveGpu_v2,
+	GS_NVML_nvmlDeviceSetPersistenceMode,
+	GS_NVML_nvmlDeviceSetAPIRestriction,
+	GS_NVML_nvmlDeviceSetDriverModel,
+	GS_NVML_nvmlDeviceSetGpuOperationMode,
+	GS_NVML_nvmlDeviceSetHostname_v1,
+	GS_NVML_nvmlDeviceSetRusdSettings_v1,
+	GS_NVML_nvmlDeviceSetVgpuCapabilities,
+	GS_NVML_nvmlDeviceSetVgpuHeterogeneousMode,
+	GS_NVML_nvmlDeviceSetVgpuSchedulerState,
+	GS_NVML_nvmlDeviceSetVgpuSchedulerState_v2,
+	GS_NVML_nvmlDeviceSetVirtualizationMode,
+	GS_NVML_nvmlDeviceVgpuForceGspUnload,
+	GS_NVML_nvmlGpuInstanceSetVgpuHeterogeneousMode,
+	GS_NVML_nvmlGpuInstanceSetVgpuSchedulerState,
+	GS_NVML_nvmlGpuInstanceSetVgpuSchedulerState_v2,
+	GS_NVML_nvmlSetVgpuVersion,
+	GS_NVML_nvmlVgpuInstanceClearAccountingPids,
+	GS_NVML_nvmlVgpuInstanceSetEncoderCapacity,
 	GS_NVML_nvmlDeviceGetUUID,
 	GS_NVML_nvmlInit_v2,
 	GS_NVML_SYMBOLS,
-	GS_NVML_HOOKS = 11,
+	GS_NVML_HOOKS = 93,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -40,6 +122,88 @@ struct gs_nvml_real {
 	__typeof__(nvmlDeviceGetMPSComputeRunningProcesses) *nvmlDeviceGetMPSComputeRunningProcesses;
 	__typeof__(nvmlDeviceGetMPSComputeRunningProcesses_v2) *nvmlDeviceGetMPSComputeRunningProcesses_v2;
 	__typeof__(nvmlDeviceGetMPSComputeRunningProcesses_v3) *nvmlDeviceGetMPSComputeRunningProcesses_v3;
+	__typeof__(nvmlDeviceClearAccountingPids) *nvmlDeviceClearAccountingPids;
+	__typeof__(nvmlDeviceSetAccountingMode) *nvmlDeviceSetAccountingMode;
+	__typeof__(nvmlDeviceSetConfComputeUnprotectedMemSize) *nvmlDeviceSetConfComputeUnprotectedMemSize;
+	__typeof__(nvmlSystemSetConfComputeGpusReadyState) *nvmlSystemSetConfComputeGpusReadyState;
+	__typeof__(nvmlSystemSetConfComputeKeyRotationThresholdInfo) *nvmlSystemSetConfComputeKeyRotationThresholdInfo;
+	__typeof__(nvmlDeviceResetApplicationsClocks) *nvmlDeviceResetApplicationsClocks;
+	__typeof__(nvmlDeviceResetGpuLockedClocks) *nvmlDeviceResetGpuLockedClocks;
+	__typeof__(nvmlDeviceResetMemoryLockedClocks) *nvmlDeviceResetMemoryLockedClocks;
+	__typeof__(nvmlDeviceSetApplicationsClocks) *nvmlDeviceSetApplicationsClocks;
+	__typeof__(nvmlDeviceSetAutoBoostedClocksEnabled) *nvmlDeviceSetAutoBoostedClocksEnabled;
+	__typeof__(nvmlDeviceSetClockOffsets) *nvmlDeviceSetClockOffsets;
+	__typeof__(nvmlDeviceSetDefaultAutoBoostedClocksEnabled) *nvmlDeviceSetDefaultAutoBoostedClocksEnabled;
+	__typeof__(nvmlDeviceSetGpcClkVfOffset) *nvmlDeviceSetGpcClkVfOffset;
+	__typeof__(nvmlDeviceSetGpuLockedClocks) *nvmlDeviceSetGpuLockedClocks;
+	__typeof__(nvmlDeviceSetMemClkVfOffset) *nvmlDeviceSetMemClkVfOffset;
+	__typeof__(nvmlDeviceSetMemoryLockedClocks) *nvmlDeviceSetMemoryLockedClocks;
+	__typeof__(nvmlDeviceCcuSetStreamState) *nvmlDeviceCcuSetStreamState;
+	__typeof__(nvmlGpmSetStreamingEnabled) *nvmlGpmSetStreamingEnabled;
+	__typeof__(nvmlDeviceSetDefaultFanSpeed_v2) *nvmlDeviceSetDefaultFanSpeed_v2;
+	__typeof__(nvmlDeviceSetFanControlPolicy) *nvmlDeviceSetFanControlPolicy;
+	__typeof__(nvmlDeviceSetFanSpeed_v2) *nvmlDeviceSetFanSpeed_v2;
+	__typeof__(nvmlDeviceSetTemperatureThreshold) *nvmlDeviceSetTemperatureThreshold;
+	__typeof__(nvmlDeviceClearFieldValues) *nvmlDeviceClearFieldValues;
+	__typeof__(nvmlDeviceClearEccErrorCounts) *nvmlDeviceClearEccErrorCounts;
+	__typeof__(nvmlDeviceSetDramEncryptionMode) *nvmlDeviceSetDramEncryptionMode;
+	__typeof__(nvmlDeviceSetEccMode) *nvmlDeviceSetEccMode;
+	__typeof__(nvmlSystemGetCPER_v1) *nvmlSystemGetCPER_v1;
+	__typeof__(nvmlUnitSetLedState) *nvmlUnitSetLedState;
+	__typeof__(nvmlDeviceSetMemoryLimits_v1) *nvmlDeviceSetMemoryLimits_v1;
+	__typeof__(nvmlComputeInstanceDestroy) *nvmlComputeInstanceDestroy;
+	__typeof__(nvmlDeviceCreateGpuInstance) *nvmlDeviceCreateGpuInstance;
+	__typeof__(nvmlDeviceCreateGpuInstanceWithPlacement) *nvmlDeviceCreateGpuInstanceWithPlacement;
+	__typeof__(nvmlDeviceSetMigMode) *nvmlDeviceSetMigMode;
+	__typeof__(nvmlGpuInstanceCreateComputeInstance) *nvmlGpuInstanceCreateComputeInstance;
+	__typeof__(nvmlGpuInstanceCreateComputeInstanceWithPlacement) *nvmlGpuInstanceCreateComputeInstanceWithPlacement;
+	__typeof__(nvmlGpuInstanceDestroy) *nvmlGpuInstanceDestroy;
+	__typeof__(nvmlDeviceSetComputeMode) *nvmlDeviceSetComputeMode;
+	__typeof__(nvmlDeviceFreezeNvLinkUtilizationCounter) *nvmlDeviceFreezeNvLinkUtilizationCounter;
+	__typeof__(nvmlDeviceLockNvlinkRemapTable_v1) *nvmlDeviceLockNvlinkRemapTable_v1;
+	__typeof__(nvmlDeviceResetNvLinkErrorCounters) *nvmlDeviceResetNvLinkErrorCounters;
+	__typeof__(nvmlDeviceResetNvLinkUtilizationCounter) *nvmlDeviceResetNvLinkUtilizationCounter;
+	__typeof__(nvmlDeviceSetNvLinkDeviceLowPowerThreshold) *nvmlDeviceSetNvLinkDeviceLowPowerThreshold;
+	__typeof__(nvmlDeviceSetNvLinkUtilizationControl) *nvmlDeviceSetNvLinkUtilizationControl;
+	__typeof__(nvmlDeviceSetNvlinkBwMode) *nvmlDeviceSetNvlinkBwMode;
+	__typeof__(nvmlDeviceSetNvlinkBwModeAsync_v1) *nvmlDeviceSetNvlinkBwModeAsync_v1;
+	__typeof__(nvmlDeviceSetNvlinkNvleReady_v1) *nvmlDeviceSetNvlinkNvleReady_v1;
+	__typeof__(nvmlDeviceSetupNvlinkNvleEncryptionKey_v1) *nvmlDeviceSetupNvlinkNvleEncryptionKey_v1;
+	__typeof__(nvmlSystemSetNvlinkBwMode) *nvmlSystemSetNvlinkBwMode;
+	__typeof__(nvmlDevicePowerSmoothingActivatePresetProfile) *nvmlDevicePowerSmoothingActivatePresetProfile;
+	__typeof__(nvmlDevicePowerSmoothingSetState) *nvmlDevicePowerSmoothingSetState;
+	__typeof__(nvmlDevicePowerSmoothingUpdatePresetProfileParam) *nvmlDevicePowerSmoothingUpdatePresetProfileParam;
+	__typeof__(nvmlDeviceSetAdaptiveTgpMode_v1) *nvmlDeviceSetAdaptiveTgpMode_v1;
+	__typeof__(nvmlDeviceSetPowerManagementLimit) *nvmlDeviceSetPowerManagementLimit;
+	__typeof__(nvmlDeviceSetPowerManagementLimit_v2) *nvmlDeviceSetPowerManagementLimit_v2;
+	__typeof__(nvmlDeviceSetPowerMizerMode_v1) *nvmlDeviceSetPowerMizerMode_v1;
+	__typeof__(nvmlDeviceSetPowerMode) *nvmlDeviceSetPowerMode;
+	__typeof__(nvmlDeviceWorkloadPowerProfileClearRequestedProfiles) *nvmlDeviceWorkloadPowerProfileClearRequestedProfiles;
+	__typeof__(nvmlDeviceWorkloadPowerProfileSetRequestedProfiles) *nvmlDeviceWorkloadPowerProfileSetRequestedProfiles;
+	__typeof__(nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1) *nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1;
+	__typeof__(nvmlDeviceReadWritePRM_v1) *nvmlDeviceReadWritePRM_v1;
+	__typeof__(nvmlDeviceDiscoverGpus) *nvmlDeviceDiscoverGpus;
+	__typeof__(nvmlDeviceModifyDrainState) *nvmlDeviceModifyDrainState;
+	__typeof__(nvmlDeviceRemoveGpu) *nvmlDeviceRemoveGpu;
+	__typeof__(nvmlDeviceRemoveGpu_v2) *nvmlDeviceRemoveGpu_v2;
+	__typeof__(nvmlDeviceSetPersistenceMode) *nvmlDeviceSetPersistenceMode;
+	__typeof__(nvmlDeviceSetAPIRestriction) *nvmlDeviceSetAPIRestriction;
+	__typeof__(nvmlDeviceSetDriverModel) *nvmlDeviceSetDriverModel;
+	__typeof__(nvmlDeviceSetGpuOperationMode) *nvmlDeviceSetGpuOperationMode;
+	__typeof__(nvmlDeviceSetHostname_v1) *nvmlDeviceSetHostname_v1;
+	__typeof__(nvmlDeviceSetRusdSettings_v1) *nvmlDeviceSetRusdSettings_v1;
+	__typeof__(nvmlDeviceSetVgpuCapabilities) *nvmlDeviceSetVgpuCapabilities;
+	__typeof__(nvmlDeviceSetVgpuHeterogeneousMode) *nvmlDeviceSetVgpuHeterogeneousMode;
+	__typeof__(nvmlDeviceSetVgpuSchedulerState) *nvmlDeviceSetVgpuSchedulerState;
+	__typeof__(nvmlDeviceSetVgpuSchedulerState_v2) *nvmlDeviceSetVgpuSchedulerState_v2;
+	__typeof__(nvmlDeviceSetVirtualizationMode) *nvmlDeviceSetVirtualizationMode;
+	__typeof__(nvmlDeviceVgpuForceGspUnload) *nvmlDeviceVgpuForceGspUnload;
+	__typeof__(nvmlGpuInstanceSetVgpuHeterogeneousMode) *nvmlGpuInstanceSetVgpuHeterogeneousMode;
+	__typeof__(nvmlGpuInstanceSetVgpuSchedulerState) *nvmlGpuInstanceSetVgpuSchedulerState;
+	__typeof__(nvmlGpuInstanceSetVgpuSchedulerState_v2) *nvmlGpuInstanceSetVgpuSchedulerState_v2;
+	__typeof__(nvmlSetVgpuVersion) *nvmlSetVgpuVersion;
+	__typeof__(nvmlVgpuInstanceClearAccountingPids) *nvmlVgpuInstanceClearAccountingPids;
+	__typeof__(nvmlVgpuInstanceSetEncoderCapacity) *nvmlVgpuInstanceSetEncoderCapacity;
 	__typeof__(nvmlDeviceGetUUID) *nvmlDeviceGetUUID;
 	__typeof__(nvmlInit_v2) *nvmlInit_v2;
 };

@@ -994,6 +994,7 @@ CUresult cuCtxSetFlags(unsigned int);
 CUresult cuCtxSetLimit(CUlimit, size_t);
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize_v2(CUcontext);
 CUresult cuCtxWaitEvent(CUcontext, CUevent);
 CUresult cuDestroyExternalMemory(CUexternalMemory);
 CUresult cuDestroyExternalSemaphore(CUexternalSemaphore);

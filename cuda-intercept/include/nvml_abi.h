@@ -700,6 +700,8 @@ nvmlReturn_t nvmlDeviceSetNvLinkUtilizationControl(nvmlDevice_t, unsigned int, u
 nvmlReturn_t nvmlDeviceSetNvlinkBwMode(nvmlDevice_t, nvmlNvlinkSetBwMode_t *);
 nvmlReturn_t nvmlDeviceSetNvlinkBwModeAsync_v1(nvmlDevice_t, nvmlNvlinkSetBwModeAsync_v1_t *);
 nvmlReturn_t nvmlDeviceSetNvlinkNvleReady_v1(nvmlDevice_t, nvmlNvlinkSetNvleReady_v1_t *);
+nvmlReturn_t nvmlDeviceCcuSetStreamState(nvmlDevice_t, unsigned int);
+nvmlReturn_t nvmlDeviceSetPowerMode(nvmlDevice_t, unsigned int);
 nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t, nvmlEnableState_t);
 nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t, unsigned int);
 nvmlReturn_t nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t, nvmlPowerValue_v2_t *);

@@ -121,7 +121,8 @@ struct gs_ledger_header {
 	uint32_t slot_hint;
 	uint32_t sweep_next;
 	uint64_t swept_ns;
-	uint8_t pad0[24];
+	uint64_t export_tables;
+	uint8_t pad0[16];
 	struct gs_gpu_account gpu[16];
 	uint8_t pad1[1984];
 };
@@ -134,6 +135,7 @@ _Static_assert(offsetof(struct gs_ledger_header, slot_high) == 20, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, slot_hint) == 24, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, sweep_next) == 28, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, swept_ns) == 32, "layout");
+_Static_assert(offsetof(struct gs_ledger_header, export_tables) == 40, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, gpu) == 64, "layout");
 _Static_assert(sizeof(struct gs_ledger_header) == 4096, "layout");
 

@@ -20,6 +20,9 @@ CUresult gs_cu_get_proc(GS_FN(cuGetProcAddress) real, const char *name, void **r
 			cuuint64_t flags);
 CUresult gs_cu_get_proc_v2(GS_FN(cuGetProcAddress_v2) real, const char *name, void **ret_fn, int version,
 			   cuuint64_t flags, CUdriverProcAddressQueryResult *ret_status);
+CUresult gs_cu_export_table(GS_FN(cuGetExportTable) real, const void **ret_table, const CUuuid *id);
+// gs_export_tables_count writes to the ledger what was counted before there was one.
+void gs_export_tables_count(void);
 
 // cuda_alloc.c
 CUresult gs_cu_alloc(GS_FN(cuMemAlloc_v2) real, CUdeviceptr *ret_ptr, size_t bytes);
@@ -104,6 +107,7 @@ CUresult gs_cu_launch_grid_async(GS_FN(cuLaunchGridAsync) real, enum gs_gate_fla
 CUresult gs_cu_graph_launch(GS_FN(cuGraphLaunch) real, enum gs_gate_flavour flavour, CUgraphExec graph,
 			    CUstream stream);
 CUresult gs_cu_ctx_sync(GS_FN(cuCtxSynchronize) real, enum gs_gate_flavour flavour);
+CUresult gs_cu_ctx_sync_v2(GS_FN(cuCtxSynchronize_v2) real, enum gs_gate_flavour flavour, CUcontext ctx);
 CUresult gs_cu_stream_sync(GS_FN(cuStreamSynchronize) real, enum gs_gate_flavour flavour, CUstream stream);
 CUresult gs_cu_event_sync(GS_FN(cuEventSynchronize) real, enum gs_gate_flavour flavour, CUevent event);
 CUresult gs_cu_capture_begin(GS_FN(cuStreamBeginCapture) real, enum gs_gate_flavour flavour, CUstream stream);

@@ -47,6 +47,7 @@ static __attribute__((constructor)) void find_real(void)
 
 	for (int i = 0; i < GS_CUDA_SYMBOLS; i++)
 		real[i] = gs_library_symbol(library, gs_cuda_names[i]);
+	gs_library_hide(gs_cuda_wrappers, real, GS_CUDA_HOOKS);
 }
 
 static void start_gate(void)
@@ -87,6 +88,7 @@ CUresult gs_cu_init(GS_FN(cuInit) real, unsigned int flags)
 
 	if (gs_attach(true) < 0)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
+	gs_export_tables_count();
 	r = real(flags);
 	if (r == CUDA_SUCCESS)
 		start_gate();

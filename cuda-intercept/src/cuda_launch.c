@@ -172,6 +172,12 @@ CUresult gs_cu_ctx_sync(GS_FN(cuCtxSynchronize) real, enum gs_gate_flavour flavo
 	return waited(real());
 }
 
+CUresult gs_cu_ctx_sync_v2(GS_FN(cuCtxSynchronize_v2) real, enum gs_gate_flavour flavour, CUcontext ctx)
+{
+	(void)flavour;
+	return waited(real(ctx));
+}
+
 CUresult gs_cu_stream_sync(GS_FN(cuStreamSynchronize) real, enum gs_gate_flavour flavour, CUstream stream)
 {
 	(void)flavour;

@@ -31,6 +31,7 @@ static __attribute__((constructor)) void find_real(void)
 
 	for (int i = 0; i < GS_NVML_SYMBOLS; i++)
 		real[i] = gs_library_symbol(library, gs_nvml_names[i]);
+	gs_library_hide(gs_nvml_wrappers, real, GS_NVML_HOOKS);
 	// Found by the library's own symbol, not by a name that two files may carry.
 	gs_library_text((const void *)gs_nvml_real.nvmlInit_v2, &text_low, &text_high);
 }

@@ -34,4 +34,9 @@ void *gs_library_symbol(void *library, const char *name);
 // that holds address. It returns 0, or -1 if there is no such library.
 int gs_library_text(const void *address, uintptr_t *ret_low, uintptr_t *ret_high);
 
+// gs_library_hide takes those of our n exported functions out of our symbol table
+// whose real one is NULL, so that dlsym finds no more than in the real library. The
+// dynamic linker reads the table in place.
+void gs_library_hide(void *const *wrappers, void *const *real, int n);
+
 #endif

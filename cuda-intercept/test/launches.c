@@ -171,8 +171,9 @@ static void waits(void)
 	CHECK(cuCtxSynchronize() == 0 && cuStreamSynchronize(S) == 0 && cuStreamSynchronize_ptsz(S) == 0 &&
 	      cuEventSynchronize(NULL) == 0);
 	CHECK(polls == 4 && called == 4);
+	CHECK(cuCtxSynchronize_v2(NULL) == 0 && polls == 5 && called == 5);
 	reset(CUDA_ERROR_LAUNCH_FAILED);
-	CHECK(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED && polls == 4);
+	CHECK(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED && polls == 5);
 }
 
 static void capture(void)

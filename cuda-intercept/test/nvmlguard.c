@@ -33,11 +33,25 @@ int main(void)
 	      m2.free, m2.used);
 	EXPECT(NV(nvmlDeviceGetComputeRunningProcesses_v3)(dev, &n, list), 0);
 	CHECK(n == 0, "%u processes", n);
+#define LIST(name)                                                                  \
+	do {                                                                        \
+		n = 8;                                                              \
+		EXPECT(NV(name)(dev, &n, (void *)list), 0);                         \
+		CHECK(n == 0, #name ": %u processes", n);                           \
+	} while (0)
+	LIST(nvmlDeviceGetComputeRunningProcesses);
+	LIST(nvmlDeviceGetComputeRunningProcesses_v2);
+	LIST(nvmlDeviceGetGraphicsRunningProcesses);
+	LIST(nvmlDeviceGetGraphicsRunningProcesses_v2);
+	LIST(nvmlDeviceGetGraphicsRunningProcesses_v3);
+	LIST(nvmlDeviceGetMPSComputeRunningProcesses);
+	LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2);
+	LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3);
 	EXPECT(NV(nvmlDeviceGetBAR1MemoryInfo)(dev, &bar), 0);
 	CHECK(bar.bar1Total == 80 * GIB && bar.bar1Free == 10 * GIB && bar.bar1Used == 5, "inside: %llu %llu %llu",
 	      bar.bar1Total, bar.bar1Free, bar.bar1Used);
 	// What the real library lacks, and a card that is not the container's.
-	EXPECT(NV(nvmlDeviceGetComputeRunningProcesses)(dev, &n, NULL), NVML_ERROR_FUNCTION_NOT_FOUND);
+	CHECK(!NV(nvmlDeviceSetComputeMode), "a name that the real library lacks");
 	EXPECT(NV(nvmlDeviceGetHandleByIndex_v2)(1, &other), 0);
 	m.total = 3;
 	EXPECT(NV(nvmlDeviceGetMemoryInfo)(other, &m), NVML_ERROR_NO_PERMISSION);

@@ -175,9 +175,13 @@ type LedgerHeader struct {
 	SweepNext uint32
 	// SweptNs is the CLOCK_MONOTONIC time of the last sweep, nanoseconds.
 	SweptNs uint64
-	_       [24]byte
-	GPU     [MaxGPUs]GPUAccount
-	_       [LedgerHeaderSize - 64 - MaxGPUs*128]byte
+	// ExportTables counts the function tables that the driver handed out by
+	// cuGetExportTable and that the library does not know. Calls through them are
+	// seen by nobody.
+	ExportTables uint64
+	_            [16]byte
+	GPU          [MaxGPUs]GPUAccount
+	_            [LedgerHeaderSize - 64 - MaxGPUs*128]byte
 }
 
 // Slot is one process of the container.

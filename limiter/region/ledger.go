@@ -26,6 +26,8 @@ type Ledger struct {
 type Usage struct {
 	GPU       []GPUUsage
 	Processes int // slots whose holder lives
+	// ExportTables is LedgerHeader.ExportTables.
+	ExportTables uint64
 }
 
 // GPUUsage is the usage of one GPU.
@@ -88,6 +90,7 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 	}
 	high := int(min(word(5), SlotCount))
 	u := Usage{GPU: make([]GPUUsage, l.gpus)}
+	u.ExportTables = binary.NativeEndian.Uint64(head[unsafe.Offsetof(LedgerHeader{}.ExportTables):])
 	for g := range u.GPU {
 		u.GPU[g].GPUAccount = decodeAccount(head[64+128*g:])
 	}

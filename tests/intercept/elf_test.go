@@ -100,7 +100,7 @@ func checkExports(t *testing.T, f *elf.File, short string) {
 		t.Fatal(err)
 	}
 	var want, got []string
-	for _, m := range regexp.MustCompile(`(?m)^HOOK\(\w+, (\w+),`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:HOOK|REFUSE)\(\w+, (\w+),`).FindAllStringSubmatch(string(text), -1) {
 		want = append(want, m[1])
 	}
 	symbols, err := f.DynamicSymbols()

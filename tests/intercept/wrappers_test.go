@@ -24,6 +24,18 @@ func TestWrappers(t *testing.T) {
 	}
 }
 
+// The rarer functions of each kind, by the same account:
+// cuda-intercept/test/abis.c.
+func TestABIs(t *testing.T) {
+	c := newContainer(t, region.GPULimit{
+		UUID: standInUUID(0), MemoryLimit: 1024 * mib, ContextBytes: 100 * mib, CeilingMilli: 1000,
+	})
+	c.driver = standIn(t)
+	if out, err := c.run(compile(t, "abis.c")); err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // The views of NVML, and the guard that keeps them from the real library's own
 // questions; the cases are in cuda-intercept/test/nvmlguard.c.
 func TestNVMLGuard(t *testing.T) {
@@ -45,8 +57,8 @@ func TestNVMLGuard(t *testing.T) {
 // needs no container: nothing of it touches the ledger.
 func TestLaunches(t *testing.T) {
 	src := filepath.Join(root(t), "cuda-intercept")
-	program := compile(t, "launches.c", "-I", filepath.Join(src, "src"), "-I", filepath.Join(src, "gen"),
-		filepath.Join(src, "src/cuda_launch.c"), filepath.Join(src, "gen/cuda_hooks.c"),
+	program := compile(t, "launches.c", "-I", filepath.Join(src, "src"), "-I", generated(t),
+		filepath.Join(src, "src/cuda_launch.c"), filepath.Join(generated(t), "cuda_hooks.c"),
 		"-no-pie", "-Wl,--unresolved-symbols=ignore-all") // the bodies of all other rows
 	if out, err := exec.Command(program).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)

@@ -2,22 +2,33 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Unpacks NVIDIA's libcuda1 and libnvidia-ml1 from Debian's non-free component
-# into <repository>/.cache/realdriver and prints the directory of the libraries.
+# Unpacks NVIDIA's libcuda and libnvidia-ml of one driver series from Debian's
+# non-free component into <repository>/.cache/realdriver/SERIES and prints the
+# directory of the libraries. usage: fetch.sh [535|470|525|550|555]
 # The system's own package sources and state are not touched: the mirror is read
 # from them, the rest is private. Exits with 77 and the reason where the packages
 # cannot be had. They are not free software and are never distributed.
 set -eu
 
+series=${1:-535}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-cache=$(CDPATH='' cd -- "$here/../.." && pwd)/.cache/realdriver
+cache=$(CDPATH='' cd -- "$here/../.." && pwd)/.cache/realdriver/$series
 
 skip() {
-	echo "the real driver's libraries cannot be had: $*" >&2
+	echo "the libraries of driver $series cannot be had: $*" >&2
 	exit 77
 }
 
-lib=$cache/root/usr/lib/$(uname -m)-linux-gnu
+# suite and packages of a series
+case $series in
+470) suite=bookworm packages='libnvidia-tesla-470-cuda1 libnvidia-tesla-470-ml1' ;;
+525) suite=bookworm packages='libnvidia-tesla-cuda1 libnvidia-tesla-ml1' ;;
+535) suite=bookworm packages='libcuda1 libnvidia-ml1' ;;
+550) suite=trixie packages='libcuda1 libnvidia-ml1' ;;
+555) suite=experimental packages='libcuda1 libnvidia-ml1' ;;
+*) skip "no such series is known" ;;
+esac
+
 if [ ! -e "$cache/complete" ]; then
 	command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || skip "this is no Debian system"
 	# shellcheck disable=SC1091
@@ -29,24 +40,32 @@ if [ ! -e "$cache/complete" ]; then
 
 	rm -rf "$cache"
 	apt=$cache/apt
-	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$cache/root"
+	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$cache/root" "$cache/lib"
 	keys=/usr/share/keyrings/debian-archive-keyring.gpg
 	signed=''
 	[ ! -e "$keys" ] || signed="[signed-by=$keys] "
-	echo "deb $signed$uri $VERSION_CODENAME non-free" >"$apt/sources.list"
+	echo "deb $signed$uri $suite non-free" >"$apt/sources.list"
 	: >"$apt/status"
 	private() {
 		apt-get -qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=- \
 			-o Dir::State="$apt" -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" \
 			-o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root "$@" >&2
 	}
-	private update || skip "its package list cannot be fetched"
-	(cd "$apt" && private download libcuda1 libnvidia-ml1) || skip "the packages cannot be fetched"
+	private update || skip "the package list of $suite cannot be fetched"
+	# shellcheck disable=SC2086
+	(cd "$apt" && private download $packages) || skip "the packages cannot be fetched"
 	for deb in "$apt"/*.deb; do
 		dpkg-deb -x "$deb" "$cache/root"
 	done
+	for name in libcuda libnvidia-ml; do
+		found=$(find "$cache/root" -type f -name "$name.so.*.*" -print -quit)
+		[ -n "$found" ] || skip "no $name in the packages"
+		case ${found##*.so.} in
+		"$series".*) ;;
+		*) skip "$suite has ${found##*.so.}" ;;
+		esac
+		ln -sf "$found" "$cache/lib/$name.so.1"
+	done
 	touch "$cache/complete"
 fi
-found=$(find "$lib" -name 'libcuda.so.*.*' -print -quit)
-[ -n "$found" ] || skip "no libcuda in the packages"
-dirname "$found"
+echo "$cache/lib"

@@ -7,13 +7,12 @@
 // NVML's calls to itself do not meet our views.
 //
 // GPUSHARE_REAL_DRIVER names a directory with libcuda.so.1 and libnvidia-ml.so.1;
-// by default fetch.sh gets Debian's packages. Where they cannot be had, the tests
-// are skipped with the reason. They need root.
+// by default fetch.sh gets Debian's packages of several driver series. Those that
+// cannot be had are skipped with the reason. The tests need root.
 package realdriver
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"os"
 	"os/exec"
@@ -49,17 +48,29 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// driver returns the directory of the real libraries.
-func driver(t *testing.T) string {
-	t.Helper()
+// series are the driver releases that fetch.sh knows: CUDA 11.4, 12.0, 12.2, 12.4
+// and 12.5.
+var series = []string{"470", "525", "535", "550", "555"}
+
+// eachDriver runs a test over the real libraries of every series.
+func eachDriver(t *testing.T, test func(t *testing.T, real string)) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root for mount namespaces")
 	}
 	if dir := os.Getenv("GPUSHARE_REAL_DRIVER"); dir != "" {
-		return dir
+		test(t, dir)
+		return
 	}
+	for _, s := range series {
+		t.Run(s, func(t *testing.T) { test(t, fetch(t, s)) })
+	}
+}
+
+// fetch returns the directory of the real libraries of one series.
+func fetch(t *testing.T, series string) string {
+	t.Helper()
 	var out, msg bytes.Buffer
-	cmd := exec.Command("./fetch.sh")
+	cmd := exec.Command("./fetch.sh", series)
 	cmd.Stdout, cmd.Stderr = &out, &msg
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -110,9 +121,9 @@ func container(t *testing.T) string {
 }
 
 // run runs a program over ours, or over the bare driver if lib is that.
-func run(t *testing.T, real, lib, stdin, program string) string {
+func run(t *testing.T, real, lib, stdin, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("unshare", "-m", "sh", "-euc", enter, "sh", program)
+	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-euc", enter, "sh", program}, args...)...)
 	cmd.Env = append(os.Environ(), "GS_DIR="+container(t), "GS_DRIVER="+real, "LD_LIBRARY_PATH="+lib)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
@@ -131,78 +142,57 @@ func ours(t *testing.T) string {
 	return dir
 }
 
-// hooked returns the hooked symbols of a table and the names by which
-// cuGetProcAddress knows them.
-func hooked(t *testing.T, table string) (symbols, bases []string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), "cuda-intercept/hooks", table))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?m)^HOOK\((\w+), (\w+),`).FindAllStringSubmatch(string(text), -1) {
-		bases = append(bases, m[1])
-		symbols = append(symbols, m[2])
-	}
-	return symbols, bases
-}
-
-// exported returns the functions that a library exports.
-func exported(t *testing.T, path string) []string {
-	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, s := range symbols {
-		if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
-
 // Without a GPU the driver refuses to start; through us, in its own words.
 func TestStart(t *testing.T) {
-	real := driver(t)
-	program := compile(t, "start.c")
-	bare := run(t, real, real, "", program)
-	if !strings.HasPrefix(bare, "cuInit 100\n") {
-		t.Logf("the bare driver says %q", bare)
-	}
-	if got := run(t, real, ours(t), "", program); got != bare {
-		t.Errorf("over ours:\n%sbare:\n%s", got, bare)
-	}
+	eachDriver(t, func(t *testing.T, real string) {
+		program := compile(t, "start.c")
+		bare := run(t, real, real, "", program)
+		if !strings.HasPrefix(bare, "cuInit 100\n") {
+			t.Logf("the bare driver says %q", bare)
+		}
+		if got := run(t, real, ours(t), "", program); got != bare {
+			t.Errorf("over ours:\n%sbare:\n%s", got, bare)
+		}
+	})
 }
 
 func TestLookups(t *testing.T) {
-	real := driver(t)
-	symbols, bases := hooked(t, "cuda.def")
-	names := exported(t, filepath.Join(real, "libcuda.so.1"))
-	var list []string
-	for _, n := range names {
-		if strings.HasPrefix(n, "cu") && !slices.Contains(symbols, n) {
-			list = append(list, n)
+	eachDriver(t, func(t *testing.T, real string) {
+		symbols, bases := hooked(t, "cuda.def")
+		names := exported(t, filepath.Join(real, "libcuda.so.1"), true)
+		var list []string
+		for _, n := range names {
+			if strings.HasPrefix(n, "cu") && !slices.Contains(symbols, n) {
+				list = append(list, n)
+			}
 		}
-	}
-	missing := 0
-	for _, s := range symbols {
-		if slices.Contains(names, s) {
-			list = append(list, "+"+s)
-		} else {
-			missing++ // newer than this driver
+		missing := 0
+		for _, s := range symbols {
+			if slices.Contains(names, s) {
+				list = append(list, "+"+s)
+			} else {
+				list = append(list, "-"+s)
+				missing++ // newer than this driver
+			}
 		}
+		for _, b := range bases {
+			list = append(list, "."+b)
+		}
+		t.Logf("%d hooked names are newer than this driver", missing)
+		t.Log(run(t, real, ours(t), strings.Join(list, "\n"), compile(t, "lookups.c")))
+	})
+}
+
+// What runtimes ask for at start is answered with exactly the function meant.
+func TestReplay(t *testing.T) {
+	requests, err := os.ReadFile("testdata/requests.tsv")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, b := range bases {
-		list = append(list, "."+b)
-	}
-	t.Logf("%d hooked names are newer than this driver", missing)
-	t.Log(run(t, real, ours(t), strings.Join(list, "\n"), compile(t, "lookups.c")))
+	program := compile(t, "replay.c")
+	eachDriver(t, func(t *testing.T, real string) {
+		t.Log(run(t, real, ours(t), string(requests), program))
+	})
 }
 
 var plt = regexp.MustCompile(`\b(jmp|call)q?\s+[0-9a-f]+ <(nvml\w+)@plt>`)
@@ -211,32 +201,34 @@ var plt = regexp.MustCompile(`\b(jmp|call)q?\s+[0-9a-f]+ <(nvml\w+)@plt>`)
 // into the real library, which the guard sees; a jump would return to the
 // program, and a view would be taken for the program's own question.
 func TestNVMLGuard(t *testing.T) {
-	path := filepath.Join(driver(t), "libnvidia-ml.so.1")
-	out, err := exec.Command("objdump", "-d", "--no-show-raw-insn", path).Output()
-	if err != nil {
-		t.Skipf("objdump: %v", err)
-	}
-	views, _ := hooked(t, "nvml.def")
-	jumps, calls := map[string]int{}, map[string]int{}
-	for _, m := range plt.FindAllStringSubmatch(string(out), -1) {
-		if m[1] == "jmp" {
-			jumps[m[2]]++
-		} else {
-			calls[m[2]]++
+	eachDriver(t, func(t *testing.T, real string) {
+		path := filepath.Join(real, "libnvidia-ml.so.1")
+		out, err := exec.Command("objdump", "-d", "--no-show-raw-insn", path).Output()
+		if err != nil {
+			t.Skipf("objdump: %v", err)
 		}
-	}
-	if len(calls) == 0 {
-		t.Error("no call through the PLT found: the pattern or the library has changed")
-	}
-	for name := range jumps {
-		if slices.Contains(views, name) {
-			t.Errorf("the real library jumps to %s", name)
+		views, _ := hooked(t, "nvml.def")
+		jumps, calls := map[string]int{}, map[string]int{}
+		for _, m := range plt.FindAllStringSubmatch(string(out), -1) {
+			if m[1] == "jmp" {
+				jumps[m[2]]++
+			} else {
+				calls[m[2]]++
+			}
 		}
-	}
-	for _, v := range views {
-		if calls[v] > 0 {
-			t.Logf("the real library calls %s %d times", v, calls[v])
+		if len(calls) == 0 {
+			t.Error("no call through the PLT found: the pattern or the library has changed")
 		}
-	}
-	t.Logf("jumps: %v", jumps)
+		for name := range jumps {
+			if slices.Contains(views, name) {
+				t.Errorf("the real library jumps to %s", name)
+			}
+		}
+		for _, v := range views {
+			if calls[v] > 0 {
+				t.Logf("the real library calls %s %d times", v, calls[v])
+			}
+		}
+		t.Logf("jumps: %v", jumps)
+	})
 }

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include <string.h>
+
 #include "fake.h"
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -113,6 +115,18 @@ CUresult cuInit(unsigned int flags)
 CUresult cuDriverGetVersion(int *version)
 {
 	*version = 12090;
+	return CUDA_SUCCESS;
+}
+
+// Two tables: the runtime's own, and one that nobody knows.
+CUresult cuGetExportTable(const void **ret_table, const CUuuid *id)
+{
+	static const CUuuid unknown = {{1, 2, 3}};
+	static const void *table[2] = {(const void *)sizeof(table)};
+
+	if ((unsigned char)id->bytes[0] != 0x6b && memcmp(id, &unknown, sizeof(unknown)) != 0)
+		return CUDA_ERROR_NOT_FOUND;
+	*ret_table = table;
 	return CUDA_SUCCESS;
 }
 
@@ -254,6 +268,16 @@ CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
 }
 
 CUresult cuCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
+{
+	return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuGLCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
+{
+	return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuGLCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
 	return cuCtxCreate_v2(ctx, flags, dev);
 }

@@ -57,8 +57,12 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	ENTER();
-	if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
-		pool->threshold = *(cuuint64_t *)value;
+	if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&fake_lock);
+	pool->threshold = *(cuuint64_t *)value;
+	fake_shrink(pool, pool->threshold);
+	pthread_mutex_unlock(&fake_lock);
 	return CUDA_SUCCESS;
 }
 

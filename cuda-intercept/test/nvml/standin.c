@@ -70,10 +70,22 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t dev, nvmlBAR1Memory_t *m)
 	return r;
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t dev, unsigned int *n, nvmlProcessInfo_t *list)
-{
-	(void)dev;
-	memset(list, 0, sizeof(*list));
-	*n = 5;
-	return NVML_SUCCESS;
-}
+// Processes of other tenants.
+#define LIST(name, type)                                                  \
+	nvmlReturn_t name(nvmlDevice_t dev, unsigned int *n, type *list)  \
+	{                                                                 \
+		(void)dev;                                                \
+		if (list)                                                 \
+			memset(list, 0x55, sizeof(*list));                \
+		*n = 5;                                                   \
+		return NVML_SUCCESS;                                      \
+	}
+LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)

@@ -130,12 +130,15 @@ type Container struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
 	// PID is the container's first process, 0 while pending.
-	PID       int            `json:"pid,omitempty"`
-	Processes int            `json:"processes"` // live processes with a ledger slot
-	Source    string         `json:"source,omitempty"`
-	Request   Request        `json:"request"`
-	Created   time.Time      `json:"created"`
-	GPUs      []ContainerGPU `json:"gpus"`
+	PID       int `json:"pid,omitempty"`
+	Processes int `json:"processes"` // live processes with a ledger slot
+	// ExportTables counts private driver tables of unknown content that its
+	// processes were given (cuGetExportTable); calls through them are not seen.
+	ExportTables uint64         `json:"unknown_export_tables_total"`
+	Source       string         `json:"source,omitempty"`
+	Request      Request        `json:"request"`
+	Created      time.Time      `json:"created"`
+	GPUs         []ContainerGPU `json:"gpus"`
 }
 
 // ContainerList is the answer of GET /v1/containers.

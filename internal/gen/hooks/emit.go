@@ -20,7 +20,12 @@ func (t table) symbols() []string {
 	for _, h := range t.hooks {
 		all = append(all, h.symbol)
 	}
-	return append(all, t.uses...)
+	for _, u := range t.uses {
+		if !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // cHeader declares the enumeration and the typed real pointers.
@@ -90,6 +95,10 @@ func (t table) wrapper(b *strings.Builder, h hook) {
 	if t.lib.guarded {
 		fmt.Fprintf(b, "\tif (gs_%s_is_inner(__builtin_return_address(0)))\n\t\treturn real(%s);\n", n, strings.Join(names, ", "))
 	}
+	if h.class == "refuse" {
+		fmt.Fprintf(b, "\treturn %s;\n}\n", t.lib.refusal)
+		return
+	}
 	args := []string{"real"}
 	if h.class == "gate" || h.class == "capture" {
 		flavour := h.flavour
@@ -117,42 +126,4 @@ func (t table) versionScript() string {
 	}
 	b.WriteString("\tlocal: *;\n};\n")
 	return b.String()
-}
-
-var meaning = map[string]string{
-	"charge":    "charged against the memory limit before the driver is asked",
-	"release":   "given back after the driver has freed it",
-	"lifecycle": "watched: other rows need to know of it",
-	"view":      "answered from the container's limit and ledger",
-	"gate":      "held to the share of GPU time",
-	"capture":   "watched: what is captured is not gated",
-	"lookup":    "the driver answers first; a hooked function's address is replaced by ours",
-}
-
-// coverage is the reference page.
-func coverage(tables []table) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- SPDX-FileCopyrightText: The gpushare authors -->\n<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- %s -->\n\n", mark)
-	b.WriteString("# Which driver calls gpushare acts on\n\n")
-	b.WriteString("Every other exported name resolves to the real driver library itself: the interception\nlibrary does not define it.\n\n")
-	b.WriteString("| class | what happens |\n|---|---|\n")
-	for _, c := range classes {
-		fmt.Fprintf(&b, "| %s | %s |\n", c, meaning[c])
-	}
-	for _, t := range tables {
-		fmt.Fprintf(&b, "\n## %s\n\n%d names.\n\n| name | class | since |\n|---|---|---|\n", t.lib.document, len(t.hooks))
-		hooks := slices.Clone(t.hooks)
-		slices.SortStableFunc(hooks, func(a, b hook) int { return strings.Compare(a.symbol, b.symbol) })
-		for _, h := range hooks {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", h.symbol, h.class, version(h.since))
-		}
-	}
-	return b.String()
-}
-
-// version writes 11040 as 11.4; old ABIs carry numbers such as 3020 as 3.2.
-func version(since string) string {
-	var n int
-	fmt.Sscanf(since, "%d", &n)
-	return fmt.Sprintf("%d.%d", n/1000, n%1000/10)
 }

@@ -25,11 +25,13 @@ type library struct {
 	bodies   string // header that declares the bodies
 	result   string // return type of every function
 	missing  string // what a call returns that the real library lacks
+	refusal  string // what a refused call returns
 	prefix   string // of the bodies
 	real     string // SONAME of the stub, the absolute path of the real library
 	anchor   string // real symbol that keeps the dependency on the real library
 	guarded  bool   // forwards calls that come from the real library itself
 	document string // heading in the coverage page
+	since    string // what the column of that name means
 }
 
 var libraries = []library{
@@ -37,36 +39,41 @@ var libraries = []library{
 		name: "cuda", def: "cuda-intercept/hooks/cuda.def", header: "cuda-intercept/include/cuda_abi.h",
 		bodies: "cuda_bodies.h", result: "CUresult", missing: "CUDA_ERROR_NOT_SUPPORTED", prefix: "gs_cu_",
 		real: "/run/gpushare/driver/cuda.real", anchor: "cuDriverGetVersion", document: "libcuda.so.1",
+		since: "since: from which version cuGetProcAddress gives it; - if it does not know the name.",
 	},
 	{
 		name: "nvml", def: "cuda-intercept/hooks/nvml.def", header: "cuda-intercept/include/nvml_abi.h",
-		bodies: "nvml_bodies.h", result: "nvmlReturn_t", missing: "NVML_ERROR_FUNCTION_NOT_FOUND", prefix: "gs_nv_",
+		bodies: "nvml_bodies.h", result: "nvmlReturn_t", missing: "NVML_ERROR_FUNCTION_NOT_FOUND",
+		refusal: "NVML_ERROR_NO_PERMISSION", prefix: "gs_nv_",
 		real: "/run/gpushare/driver/nvml.real", anchor: "nvmlSystemGetDriverVersion", guarded: true,
-		document: "libnvidia-ml.so.1",
+		document: "libnvidia-ml.so.1", since: "since: the CUDA release that first showed it.",
 	},
 }
 
 func main() {
 	root := flag.String("root", ".", "the repository")
 	out := flag.String("out", "", "write under this directory instead of the repository")
+	without := flag.String("without", "", "a hooked name to leave out, for tests")
 	flag.Parse()
 	if *out == "" {
 		*out = *root
 	}
-	if err := run(*root, *out); err != nil {
+	if err := run(*root, *out, *without); err != nil {
 		fmt.Fprintln(os.Stderr, "hooks:", err)
 		os.Exit(1)
 	}
 }
 
-// run reads the tables under root and writes the generated files under out.
-func run(root, out string) error {
+// run reads the tables under root and writes the generated files under out, as if
+// there were no wrapper for the name without.
+func run(root, out, without string) error {
 	var tables []table
 	for _, lib := range libraries {
 		t, err := readTable(root, lib)
 		if err != nil {
 			return err
 		}
+		t.unhook(without)
 		tables = append(tables, t)
 		dir := "cuda-intercept/gen/"
 		for name, text := range map[string]string{

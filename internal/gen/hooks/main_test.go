@@ -16,7 +16,7 @@ const repository = "../../.."
 // What is committed is what the tables say.
 func TestGeneratedIsCurrent(t *testing.T) {
 	out := t.TempDir()
-	if err := run(repository, out); err != nil {
+	if err := run(repository, out, ""); err != nil {
 		t.Fatal(err)
 	}
 	files := 0
@@ -76,12 +76,20 @@ func TestBadTables(t *testing.T) {
 		"no prototype":     {def, oneRow, "HOOK(cuNew, cuNew, 3020, ANY, release, free)", "cuNew has no prototype"},
 		"unknown class":    {def, oneRow, "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, freed, free)", `unknown class "freed"`},
 		"wrong flavour":    {def, oneRow, "HOOK(cuMemFree, cuMemFree_v2, 3020, PER_THREAD, release, free)", "not of flavour"},
+		"another's name":   {def, oneRow, "HOOK(cuMemAlloc, cuMemFree_v2, 3020, ANY, release, free)", "not known as cuMemAlloc"},
 		"a row twice":      {def, oneRow, oneRow + "\n" + oneRow, "is there twice"},
-		"not a row":        {def, oneRow, "HOOK(cuMemFree)", "neither HOOK, USES nor comment"},
+		"hooked and not":   {def, oneRow, oneRow + "\nFORWARD(cuMemFree, cuMemFree_v2, 3020, ANY, asks)", "cuMemFree_v2 is there twice"},
+		"not a row":        {def, oneRow, "HOOK(cuMemFree)", "no row and no comment"},
+		"no reason":        {def, "WHY(lazy,", "WHY(eager,", "no reason lazy"},
+		"reason of no row": {def, "WHY(lazy,", "WHY(eager, none)\nWHY(lazy,", "reason eager is of no row"},
+		"reason twice":     {def, "WHY(lazy,", "WHY(asks, none)\nWHY(lazy,", "reason asks is there twice"},
+		"no test":          {def, "TEST(free, tests/intercept, TestWrappers)", "", "no TEST for cuMemFree_v2"},
+		"used, no row":     {def, "FORWARD(cuEventQuery, cuEventQuery, 2000, ANY, no_settle)", "", "cuEventQuery is used and has no row"},
+		"refused in cuda":  {def, "FORWARD(cuEventQuery, cuEventQuery, 2000, ANY, no_settle)", "REFUSE(cuEventQuery, cuEventQuery, 2000, ANY, no_settle)\nTEST(refuse, tests/intercept, TestRefusals)", "nothing to refuse with"},
 		"prototype is cut": {"cuda-intercept/include/cuda_abi.h", "CUresult cuMemFree_v2(CUdeviceptr);", "", "cuMemFree_v2 has no prototype"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := run(variant(t, tt.file, tt.old, tt.changed), t.TempDir())
+			err := run(variant(t, tt.file, tt.old, tt.changed), t.TempDir(), "")
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -93,13 +101,13 @@ func TestBadTables(t *testing.T) {
 func TestRowsThatDoNotBuild(t *testing.T) {
 	for name, row := range map[string]string{
 		"":             oneRow,
-		"no body":      "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, free_nowhere)",
+		"no body":      "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, free_nowhere)\nTEST(free_nowhere, here, TestNone)",
 		"another type": "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, alloc)",
 		"another ABI":  "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, free_v1)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()
-			if err := run(variant(t, "cuda-intercept/hooks/cuda.def", oneRow, row), out); err != nil {
+			if err := run(variant(t, "cuda-intercept/hooks/cuda.def", oneRow, row), out, ""); err != nil {
 				t.Fatal(err)
 			}
 			c := filepath.Join(repository, "cuda-intercept")
@@ -132,8 +140,9 @@ func TestTypeOf(t *testing.T) {
 	}
 }
 
-// Every name that the documentation calls covered is in the page.
-func TestCoveragePage(t *testing.T) {
+// readTables reads the repository's own.
+func readTables(t *testing.T) []table {
+	t.Helper()
 	var tables []table
 	for _, lib := range libraries {
 		tt, err := readTable(repository, lib)
@@ -142,17 +151,76 @@ func TestCoveragePage(t *testing.T) {
 		}
 		tables = append(tables, tt)
 	}
+	return tables
+}
+
+// Every name is in the page once, and the counts add up.
+func TestCoveragePage(t *testing.T) {
+	tables := readTables(t)
 	page := coverage(tables)
 	for _, tt := range tables {
-		for _, h := range tt.hooks {
-			if !strings.Contains(page, "| `"+h.symbol+"` | "+h.class+" |") {
-				t.Errorf("%s is not in the page", h.symbol)
+		for _, r := range tt.rows() {
+			if n := strings.Count(page, "\n| `"+r.symbol+"` | "); n != 1 {
+				t.Errorf("%s is in the page %d times", r.symbol, n)
 			}
 		}
+		sum := 0
+		for _, s := range states {
+			sum += count(tt, s.name)
+		}
+		if sum != len(tt.rows()) {
+			t.Errorf("%s: %d names have a state, of %d", tt.lib.document, sum, len(tt.rows()))
+		}
 	}
-	for _, c := range classes {
+	for _, c := range append(classes, "refuse", "forward") {
 		if meaning[c] == "" {
 			t.Errorf("class %s has no meaning", c)
 		}
+	}
+}
+
+// The tables have every name of the lists of exported names, and no other, with
+// the same base, version and flavour.
+func TestTablesAreComplete(t *testing.T) {
+	tables := readTables(t)
+	for i, list := range []string{"cuda-driver.tsv", "nvml.tsv"} {
+		text, err := os.ReadFile(filepath.Join(repository, "simgpu/api", list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := map[string]row{}
+		for _, r := range tables[i].rows() {
+			rows[r.symbol] = r
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
+		for _, line := range lines {
+			f := strings.Split(line, "\t")
+			r, found := rows[f[0]]
+			delete(rows, f[0])
+			if !found {
+				t.Errorf("%s has no row", f[0])
+				continue
+			}
+			if list == "nvml.tsv" {
+				if f[1] != version(r.since) {
+					t.Errorf("%s: since %s, in the list %s", f[0], version(r.since), f[1])
+				}
+				continue
+			}
+			base, since := f[1], f[4]
+			if base == "-" {
+				base = f[0]
+			}
+			if since == "-" {
+				since = "0"
+			}
+			if r.base != base || r.since != since || (r.flavour == "PER_THREAD") != (f[5] == "1") {
+				t.Errorf("%s: row %s %s %s, in the list %q", f[0], r.base, r.since, r.flavour, f[1:])
+			}
+		}
+		for name := range rows {
+			t.Errorf("%s is in no list", name)
+		}
+		t.Logf("%s: %d names", list, len(lines))
 	}
 }

@@ -7,7 +7,8 @@
 // must answer with our function of that symbol, and else with the driver's.
 // Also: every name is found by dlsym, in our library if it is hooked and in the
 // real one otherwise. Hooked names are marked by a leading '+'; names that only
-// cuGetProcAddress knows by a leading '.'.
+// cuGetProcAddress knows by a leading '.'; names that the driver lacks, and so dlsym
+// must not find, by a leading '-'.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ int main(void)
 		return 2;
 	}
 	while (count < NAMES && scanf("%159s", line) == 1) {
-		int marked = line[0] == '+' || line[0] == '.';
+		int marked = line[0] == '+' || line[0] == '.' || line[0] == '-';
 
 		marks[count] = marked ? line[0] : ' ';
 		snprintf(names[count], sizeof(names[count]), "%s", line + marked);
@@ -69,6 +70,10 @@ int main(void)
 		if (marks[count] == '+' && ours_of[count] == real_of[count]) {
 			failures++;
 			printf("%s is not ours\n", names[count]);
+		}
+		if (marks[count] == '-' && (ours_of[count] || real_of[count])) {
+			failures++;
+			printf("%s is found\n", names[count]);
 		}
 		if (marks[count] == ' ' && (!real_of[count] || ours_of[count] != real_of[count])) {
 			failures++;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Starts both libraries and prints their answers; run once over the bare driver
-// and once over ours, the lines must be the same.
+// and once over ours, the lines must be the same. An old driver lacks some names:
+// that is printed as NVML_ERROR_FUNCTION_NOT_FOUND, as nvidia-ml-py has it.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -33,7 +34,9 @@ int main(void)
 	printf("nvmlDeviceGetCount %d\n", (int)NV(nvmlDeviceGetCount_v2)(&n));
 	printf("nvmlDeviceGetMemoryInfo %d\n", (int)NV(nvmlDeviceGetMemoryInfo)(dev, &memory));
 	n = 0;
-	printf("processes %d\n", (int)NV(nvmlDeviceGetComputeRunningProcesses_v3)(dev, &n, NULL));
+	printf("processes %d\n", NV(nvmlDeviceGetComputeRunningProcesses_v3)
+					 ? (int)NV(nvmlDeviceGetComputeRunningProcesses_v3)(dev, &n, NULL)
+					 : NVML_ERROR_FUNCTION_NOT_FOUND);
 	printf("nvmlErrorString %s\n", NV(nvmlErrorString)(NVML_ERROR_DRIVER_NOT_LOADED));
 	return 0;
 }

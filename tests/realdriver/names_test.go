@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package realdriver
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// hooked returns the hooked symbols of a table and the names by which
+// cuGetProcAddress knows them.
+func hooked(t *testing.T, table string) (symbols, bases []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), "cuda-intercept/hooks", table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(?:HOOK|REFUSE)\((\w+), (\w+),`).FindAllStringSubmatch(string(text), -1) {
+		bases = append(bases, m[1])
+		symbols = append(symbols, m[2])
+	}
+	return symbols, bases
+}
+
+// exported returns the names that a library exports; functions only, or data too.
+func exported(t *testing.T, path string, data bool) []string {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range symbols {
+		kind := elf.ST_TYPE(s.Info)
+		if s.Section != elf.SHN_UNDEF && (kind == elf.STT_FUNC || data && kind == elf.STT_OBJECT) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// tabled returns every name of a table.
+func tabled(t *testing.T, table string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), "cuda-intercept/hooks", table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:HOOK|REFUSE|FORWARD|LATER)\(\w+, (\w+),`).FindAllStringSubmatch(string(text), -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// dlsym finds through us the names that it finds in the bare driver, old or new.
+func TestProfile(t *testing.T) {
+	program := compile(t, "names.c")
+	eachDriver(t, func(t *testing.T, real string) {
+		for table, name := range map[string]string{"cuda.def": "libcuda.so.1", "nvml.def": "libnvidia-ml.so.1"} {
+			names := tabled(t, table)
+			bare := run(t, real, real, strings.Join(names, "\n"), program, name)
+			got := run(t, real, ours(t), strings.Join(names, "\n"), program, name)
+			if got != bare || strings.Count(bare, "\n") < 200 {
+				t.Errorf("%s: through us\n%s\nbare\n%s", name, got, bare)
+			}
+			t.Logf("%s: %d of %d names", name, strings.Count(got, "\n"), len(names))
+		}
+	})
+}
+
+// A name of a driver that the tables do not class fails here: run it over a new
+// driver with GPUSHARE_REAL_DRIVER.
+func TestEveryNameHasARow(t *testing.T) {
+	eachDriver(t, func(t *testing.T, real string) {
+		for table, name := range map[string]string{"cuda.def": "libcuda.so.1", "nvml.def": "libnvidia-ml.so.1"} {
+			rows := map[string]bool{}
+			for _, n := range tabled(t, table) {
+				rows[n] = true
+			}
+			all := exported(t, filepath.Join(real, name), true)
+			if len(all) < 200 {
+				t.Errorf("%s exports %d names", name, len(all))
+			}
+			for _, n := range all {
+				if !rows[n] {
+					t.Errorf("%s of %s has no row in %s", n, name, table)
+				}
+			}
+			t.Logf("%s: %d names, all in the table of %d", name, len(all), len(rows))
+		}
+	})
+}
