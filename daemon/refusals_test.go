@@ -18,8 +18,8 @@ var malformed = []struct {
 	r           v1.Request
 	why, advice string
 }{
-	{v1.Request{Memory: "8"}, "which unit?", "8Gi"},
-	{v1.Request{Memory: "0"}, "which unit?", ""},
+	{v1.Request{Memory: "8"}, "the unit is missing", "8Gi"},
+	{v1.Request{Memory: "0"}, "the unit is missing", ""},
 	{v1.Request{Memory: "8G"}, "binary in docker and decimal in Kubernetes", "8Gi or 8000000000B"},
 	{v1.Request{Memory: "8g"}, "binary in docker and decimal in Kubernetes", "8Gi or 8000000000B"},
 	{v1.Request{Memory: "8GB"}, "binary in docker and decimal in Kubernetes", "8Gi or 8000000000B"},
@@ -73,7 +73,7 @@ var malformed = []struct {
 	{v1.Request{Memory: "8Gi", GPU: "9"}, "no such GPU", "auto, 0 to 1 or a UUID"},
 	{v1.Request{Memory: "8Gi", GPU: "0,0"}, "named twice", "once"},
 	{v1.Request{Memory: "100Mi"}, "too small", "320Mi"},
-	{v1.Request{Memory: "25Gi"}, "no GPU has 25 GiB to give: GPU 0: 24 GiB, 100%", "memory 24576Mi"},
+	{v1.Request{Memory: "25Gi"}, "no GPU has 25 GiB to give: GPU 0: 24 GiB, 100%", "memory 24Gi"},
 }
 
 // Each malformed request is refused on one line with the reason and a

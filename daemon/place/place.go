@@ -208,6 +208,14 @@ func mebi(bytes uint64) string {
 	return fmt.Sprintf("%dMi", (bytes+step-1)/step*64)
 }
 
+// down rounds bytes down to an amount that can be typed.
+func down(bytes uint64) string {
+	if bytes%(1<<30) == 0 {
+		return fmt.Sprintf("%dGi", bytes>>30)
+	}
+	return fmt.Sprintf("%dMi", bytes>>20)
+}
+
 func tooSmall(g GPU, asked string) error {
 	takes := "takes"
 	if !g.Measured {
@@ -236,7 +244,7 @@ func noFit(gpus []GPU, want limiter.Request) error {
 	}
 	advice := "who holds what: gpushare ps"
 	if roomiest != nil && most >= roomiest.ContextBytes && most >= 1<<20 {
-		fits := fmt.Sprintf("memory %dMi", most>>20)
+		fits := "memory " + down(most)
 		if want.ComputeMilli > 0 {
 			if _, milli := Free(*roomiest); milli > 0 {
 				fits += " with compute " + quantity.FormatShare(min(milli, want.ComputeMilli))

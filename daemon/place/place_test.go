@@ -118,7 +118,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	gpus[0].Promised = limiter.Promised{MemoryBytes: 22 * gib, ComputeMilli: 800}
 	gpus[1].Promised = limiter.Promised{MemoryBytes: 20 * gib, ComputeMilli: 500}
 	_, err := Choose(gpus, "", request(t, limiter.Words{Memory: "10Gi", Compute: "50%"}), "10Gi")
-	want := "no GPU has 10 GiB and 50% to give: GPU 0: 2 GiB, 20% · GPU 1: 4 GiB, 50%; the largest that fits now is memory 4096Mi with compute 50%; who holds what: gpushare ps  [GS-NO-FIT]"
+	want := "no GPU has 10 GiB and 50% to give: GPU 0: 2 GiB, 20% · GPU 1: 4 GiB, 50%; the largest that fits now is memory 4Gi with compute 50%; who holds what: gpushare ps  [GS-NO-FIT]"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

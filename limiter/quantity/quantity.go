@@ -75,7 +75,7 @@ func ParseMemory(text string, mode Mode) (Memory, error) {
 	unit := strings.ToLower(rest)
 	switch {
 	case rest == "":
-		return Memory{}, newError(text, len(num.text), 0, "which unit?", "%sGi, %sMi or a percentage like 33%%", num.text, num.text)
+		return Memory{}, newError(text, len(num.text), 0, "the unit is missing", "%sGi, %sMi or a percentage like 33%%", num.text, num.text)
 	case rest == "%":
 		return parsePercentMemory(text, num)
 	case rest == "B" || rest == "b":

@@ -52,8 +52,8 @@ func TestParseMemory(t *testing.T) {
 func TestParseMemoryRefuses(t *testing.T) {
 	for _, tc := range []struct{ in, reason, suggestion string }{
 		{"", "empty", "8Gi"},
-		{"8", "which unit?", "8Gi"},
-		{"0", "which unit?", "0Gi"},
+		{"8", "the unit is missing", "8Gi"},
+		{"0", "the unit is missing", "0Gi"},
 		{"8G", "decimal in Kubernetes", "8Gi or 8000000000B"},
 		{"8g", "decimal in Kubernetes", "8Gi or 8000000000B"},
 		{"8GB", "decimal in Kubernetes", "8Gi or 8000000000B"},

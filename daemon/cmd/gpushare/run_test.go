@@ -58,7 +58,7 @@ func TestRunRefuses(t *testing.T) {
 		"--gpu-memory= img":                     "is empty",
 		"--gpu-memory 8Gi":                      "which image?",
 		"--gpu-memory 8Gi --gpu-memory 9Gi img": "given twice",
-		"--gpu-memory 8 img":                    "which unit?",
+		"--gpu-memory 8 img":                    "the unit is missing",
 		"--gpu-memory 8Gb img":                  "bits",
 		"--gpu-memory 8Gi --gpu-compute 30 img": "did you mean 30%?",
 		"--gpu-memory 8Gi --gpu-compute 30% --gpu-compute-max 20% img": "below the guaranteed 30%",
