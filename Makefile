@@ -47,8 +47,12 @@ need-python:
 
 # ---- build --------------------------------------------------------------------
 
+.PHONY: say-build
+say-build:
+	@[ -e $(BIN)/simgpu ] || echo 'Building into build/; the first time takes about two minutes, without a word.'
+
 .PHONY: build
-build: go-binaries intercept simgpu clients ## Build everything into build/
+build: say-build go-binaries intercept simgpu clients ## Build everything into build/
 
 .PHONY: go-binaries
 go-binaries: need-go need-cc

@@ -31,13 +31,21 @@ if [ ! -d "$dir" ]; then
 fi
 ln -sfn "$(basename "$dir")" "$libs/current.new"
 mv -T "$libs/current.new" "$libs/current"
-for d in README.md LICENSE; do [ ! -f "$d" ] || place "$d" "$prefix/share/doc/gpushare" 0644; done
+# The README links to the others.
+for d in *.md LICENSE docs/*.md docs/*/*.md; do
+	to=$prefix/share/doc/gpushare/$(dirname "$d")
+	mkdir -p "$to"
+	place "$d" "$to" 0644
+done
 
 cat <<EOF
 Installed gpushare $version below $prefix. Next:
-  1. $final/bin/gpushared                  start the daemon (as root)
-  2. tell your engine of the runtime; for Docker, in /etc/docker/daemon.json:
+  1. nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml
+                                           unless /etc/cdi or /var/run/cdi describes the GPUs already
+  2. $final/bin/gpushared                  start the daemon (as root)
+  3. tell your engine of the runtime; for Docker, in /etc/docker/daemon.json:
        "runtimes": { "gpushare": { "path": "$final/bin/gpushare-runtime" } }
      and restart or reload dockerd
-  3. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE
+  4. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE
+What is not enforced: $final/share/doc/gpushare/docs/limits.md
 EOF
