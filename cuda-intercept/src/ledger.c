@@ -154,7 +154,10 @@ static void look_for_the_dead(unsigned gpu)
 	if ((last && now - last < PATIENCE_NS) || !atomic_compare_exchange_strong(&last_patience, &last, now))
 		return;
 	sleep_ns(due + WAIT_STEP_NS / 10);
-	gs_slots_sweep();
+	// Several wake up for the same sweep. Whoever comes second must not judge by
+	// marks that the first has not made yet.
+	if (gs_slots_sweep())
+		sleep_ns(WAIT_STEP_NS);
 }
 
 // charge_slowly is for a full GPU: look for the dead, and wait for those whose

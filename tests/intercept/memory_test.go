@@ -169,6 +169,24 @@ func TestOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// Several programs that start at once when another has just ended: there is room
+// for all of them, so none is refused while its predecessor's bytes are counted.
+func TestSeveralAfterOne(t *testing.T) {
+	const limit, several, rounds = 512 * mib, 5, 12
+	n := simulate(t)
+	c := n.container(limit)
+	tenant := compile(t, "tenant.c")
+	script := fmt.Sprintf("for i in $(seq %d); do %s init fill=%d; for j in $(seq %d); do %s init alloc=%d & done; wait; done",
+		rounds, tenant, mib, several, tenant, 64*mib)
+	out, err := c.run("sh", "-c", script)
+	if got := strings.Count(out, "alloc 0\n"); err != nil || got != several*rounds {
+		t.Errorf("%v, %d of %d programs got their memory, output %q", err, got, several*rounds, out)
+	}
+	if high := n.gpu().High; high > limit {
+		t.Errorf("the simulator held %d bytes over the limit", high-limit)
+	}
+}
+
 // However memory is taken, the ledger says what the simulator says.
 func TestLedgerIsTheDriversFigure(t *testing.T) {
 	n := simulate(t)
