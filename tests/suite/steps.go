@@ -59,7 +59,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, goTest("race detector", 12*time.Minute, "-race", "./limiter/...", "./hook/...", "./daemon/...", "./internal/...", "./simgpu/..."))
+		steps = append(steps, goTest("race detector", 12*time.Minute, "-race", "./limiter/...", "./hook", "./hook/node/...", "./hook/wrapper/...", "./daemon/...", "./internal/...", "./simgpu/..."))
 		steps = append(steps, sanitizers()...)
 		steps = append(steps, lint()...)
 		steps = append(steps, script("generated code is current", 4*time.Minute, "make", "check-generate"))
