@@ -181,9 +181,10 @@ func runDelay(ps []*process) float64 {
 	return sum
 }
 
-// Too much is never excused. Too little is measured again, and is no verdict if
-// the program hardly ever waited for its share (it did not ask for more) or the
-// host did not run it (it could not ask: a share is kept for 20 ms only).
+// Too much is never excused. Too little is none if the program hardly ever waited
+// for its share: it did not ask for more. Else it is measured again, and fails,
+// unless the host kept the programs off its cores each time (they could not ask: a
+// share is kept for 20 ms only): then the test is skipped.
 const (
 	attempts  = 5
 	unlimited = 5 // percent of the time
@@ -213,9 +214,8 @@ func (n *node) expect(t *testing.T, d time.Duration, tolerance float64, shares .
 			excused++
 		}
 	}
-	if excused > 0 {
-		t.Logf("no verdict: the host was too busy in %d of %d measurements", excused, attempts)
-		return
+	if excused == attempts {
+		t.Skipf("no verdict: the host kept the programs off its cores in each of %d measurements", attempts)
 	}
 	t.Errorf("no measurement of %d within %.0f points", attempts, tolerance)
 }
