@@ -4,7 +4,6 @@
 package wrapper
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -157,11 +156,4 @@ func (inv *invocation) set(name, value string) {
 		on, err := strconv.ParseBool(value)
 		inv.help = inv.help || on || err != nil
 	}
-}
-
-// regular says whether the container id is one that every runtime accepts.
-func regular(id string) bool {
-	return id != "" && id != "." && id != ".." && len(id) <= 255 && !slices.ContainsFunc([]byte(id), func(c byte) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_+-.", c) >= 0)
-	})
 }

@@ -69,14 +69,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-func TestRegular(t *testing.T) {
-	for id, want := range map[string]bool{
-		"0123abc": true, "a_b+c-d.e": true, "": false, ".": false, "..": false, "a/b": false,
-		"a b": false, "a\nb": false, "ä": false, strings.Repeat("x", 256): false,
-	} {
-		if got := regular(id); got != want {
-			t.Errorf("%q: %v, want %v", id, got, want)
-		}
-	}
-}

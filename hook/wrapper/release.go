@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/hook"
+	"github.com/gpushare/gpushare/hook/create"
 	"github.com/gpushare/gpushare/internal/config"
 )
 
@@ -28,9 +29,9 @@ const maxState = 16 << 20
 // release tells the daemon that a container of ours is being deleted. It is a
 // hint, given only once its first process is gone; without it the daemon finds
 // out by itself. So nothing here can fail.
-func release(c *config.Config, inv *invocation, low string, daemon claims) {
+func release(c *config.Config, inv *invocation, low string, daemon create.Claims) {
 	id := inv.ids[0]
-	if !regular(id) {
+	if !create.ValidID(id) {
 		return
 	}
 	var stat unix.Stat_t

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-package wrapper
+package create
 
 import (
 	"errors"
