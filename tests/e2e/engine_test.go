@@ -78,7 +78,7 @@ func (d docker) create(t *testing.T, env []string, flags []string, args ...strin
 			return d.n.Docker(ctx, append([]string{"exec", id}, args...)...)
 		},
 		enter: func(t *testing.T, args ...string) *node.Session {
-			return talk(t, d.n.DockerEnv(), append([]string{"docker", "exec", "-i", id}, args...)...)
+			return talk(t, d.n.DockerEnv(), append([]string{d.n.DockerCommand(), "exec", "-i", id}, args...)...)
 		},
 		remove: func() { d.n.Docker(context.Background(), "rm", "-f", id) },
 	}
@@ -107,7 +107,7 @@ func (d docker) talk(t *testing.T, env []string, args ...string) (container, *no
 	t.Helper()
 	c := d.create(t, env, []string{"-i"}, args...)
 	t.Cleanup(c.remove)
-	return c, talk(t, d.n.DockerEnv(), "docker", "start", "-ai", c.id)
+	return c, talk(t, d.n.DockerEnv(), d.n.DockerCommand(), "start", "-ai", c.id)
 }
 
 func (d docker) run(t *testing.T, env []string, args ...string) (container, node.Result) {

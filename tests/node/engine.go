@@ -25,48 +25,63 @@ func (n *Node) dockerSocket() string { return filepath.Join(n.Dir, "docker.sock"
 // cgroupParent keeps the node's containers under one cgroup that Close removes.
 func (n *Node) cgroupParent() string { return "/" + filepath.Base(n.Dir) }
 
+// engineEnv puts the engine's own programs first.
+func (n *Node) engineEnv() []string {
+	if n.opts.EnginePath == "" {
+		return nil
+	}
+	return []string{"PATH=" + n.opts.EnginePath + ":" + os.Getenv("PATH")}
+}
+
+func (n *Node) containerdSocket() string { return filepath.Join(n.Dir, "containerd.sock") }
+
+func (n *Node) daemonFile() string { return filepath.Join(n.Dir, "daemon.json") }
+
 // startEngine starts containerd and dockerd with sockets and data of their own. A
 // dockerd without a --containerd would join the machine's.
 func (n *Node) startEngine(ctx context.Context) error {
-	env := []string{}
-	if n.opts.EnginePath != "" {
-		env = append(env, "PATH="+n.opts.EnginePath+":"+os.Getenv("PATH"))
-	}
-	socket := filepath.Join(n.Dir, "containerd.sock")
 	conf := filepath.Join(n.Dir, "containerd.toml")
 	text := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\n"+
 		"disabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.internal.v1.opt\"]\n[grpc]\n  address = %q\n",
-		filepath.Join(n.Dir, "containerd"), filepath.Join(n.Dir, "containerd-state"), socket)
+		filepath.Join(n.Dir, "containerd"), filepath.Join(n.Dir, "containerd-state"), n.containerdSocket())
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
-	containerd, err := n.start("containerd", env, "containerd", "--config", conf)
+	containerd, err := n.start("containerd", n.engineEnv(), n.engine("containerd"), "--config", conf)
 	if err != nil {
 		return err
 	}
 	n.add(containerd)
-	if err := containerd.ready(ctx, func() error { _, err := os.Stat(socket); return err }); err != nil {
+	if err := containerd.ready(ctx, func() error { _, err := os.Stat(n.containerdSocket()); return err }); err != nil {
 		return err
 	}
-	daemon, err := json.MarshalIndent(map[string]any{
+	daemon := map[string]any{
 		"bridge": "none", "iptables": false, "ip6tables": false,
 		"cgroup-parent": n.cgroupParent(),
 		"runtimes": map[string]any{
 			Runtime:  map[string]string{"path": n.Bin("gpushare-runtime")},
 			Recorded: map[string]string{"path": n.recorder()},
 		},
-	}, "", "  ")
+	}
+	if n.opts.EditDaemon != nil {
+		n.opts.EditDaemon(n, daemon)
+	}
+	data, err := json.MarshalIndent(daemon, "", "  ")
 	if err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
 	if err := os.WriteFile(n.recorder(), []byte(fmt.Sprintf(recorder, n.Bin("gpushare-runtime"))), 0o755); err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
-	file := filepath.Join(n.Dir, "daemon.json")
-	if err := os.WriteFile(file, daemon, 0o644); err != nil {
+	if err := os.WriteFile(n.daemonFile(), data, 0o644); err != nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
-	dockerd, err := n.start("dockerd", env, "dockerd", "--config-file", file, "--containerd", socket,
+	return n.StartDockerd(ctx)
+}
+
+// StartDockerd starts dockerd, again if it was ended, and waits until it answers.
+func (n *Node) StartDockerd(ctx context.Context) error {
+	dockerd, err := n.start("dockerd", n.engineEnv(), n.engine("dockerd"), "--config-file", n.daemonFile(), "--containerd", n.containerdSocket(),
 		"--data-root", filepath.Join(n.Dir, "docker/data"), "--exec-root", filepath.Join(n.Dir, "docker/exec"),
 		"--pidfile", filepath.Join(n.Dir, "docker.pid"), "--host", "unix://"+n.dockerSocket())
 	if err != nil {
@@ -76,21 +91,37 @@ func (n *Node) startEngine(ctx context.Context) error {
 	return dockerd.ready(ctx, func() error { return n.Docker(ctx, "version").Err })
 }
 
+// Dockerd is the dockerd that was started last.
+func (n *Node) Dockerd() *Process { return n.process("dockerd") }
+
+// engine is a program of the engine: EnginePath's, if it has one.
+func (n *Node) engine(program string) string {
+	if own := filepath.Join(n.opts.EnginePath, program); n.opts.EnginePath != "" {
+		if _, err := os.Stat(own); err == nil {
+			return own
+		}
+	}
+	return program
+}
+
 // DockerEnv points a docker command at the node's dockerd and away from the
 // user's own settings.
 func (n *Node) DockerEnv() []string {
 	return []string{"DOCKER_HOST=unix://" + n.dockerSocket(), "DOCKER_CONFIG=" + filepath.Join(n.Dir, "docker"), "DOCKER_CONTEXT="}
 }
 
+// DockerCommand is the docker command that speaks to the node's dockerd.
+func (n *Node) DockerCommand() string { return n.engine("docker") }
+
 // Docker runs a docker command against the node's dockerd.
 func (n *Node) Docker(ctx context.Context, args ...string) Result {
-	return Run(ctx, n.DockerEnv(), append([]string{"docker"}, args...)...)
+	return Run(ctx, n.DockerEnv(), append([]string{n.engine("docker")}, args...)...)
 }
 
 // Import makes a Docker image called name of the root file system in dir.
 func (n *Node) Import(ctx context.Context, dir, name string) error {
 	tar := exec.CommandContext(ctx, "tar", "-C", dir, "-c", ".")
-	load := exec.CommandContext(ctx, "docker", "import", "-", name)
+	load := exec.CommandContext(ctx, n.engine("docker"), "import", "-", name)
 	load.Env = append(os.Environ(), n.DockerEnv()...)
 	pipe, err := tar.StdoutPipe()
 	if err != nil {

@@ -40,6 +40,10 @@ type Options struct {
 	CDIHooks bool
 	// EnginePath goes before PATH for dockerd and containerd.
 	EnginePath string
+	// Runc is the low-level runtime that the wrapper calls; empty: this machine's.
+	Runc string
+	// EditDaemon changes dockerd's configuration before it starts; may be nil.
+	EditDaemon func(n *Node, daemon map[string]any)
 	// DefaultMemory is the node's default share; empty: there is none.
 	DefaultMemory string
 }
@@ -110,6 +114,12 @@ func (n *Node) install(context.Context) error {
 			return fmt.Errorf("install %s: %w", b, err)
 		}
 	}
+	if n.opts.Runc != "" {
+		// A copy: the wrapper takes only what lies where nobody but root can write.
+		if err := copyFile(n.opts.Runc, n.Bin("runc"), 0o755); err != nil {
+			return fmt.Errorf("install runc: %w", err)
+		}
+	}
 	version := filepath.Join(n.Dir, "lib/gpushare/1")
 	if err := os.MkdirAll(version, 0o755); err != nil {
 		return fmt.Errorf("install libraries: %w", err)
@@ -142,6 +152,9 @@ func (n *Node) configure(context.Context) error {
 	}
 	text := fmt.Sprintf("run_dir = %q\nstate_dir = %q\ndocker_host = %q\n",
 		n.RunDir(), filepath.Join(n.Dir, "state"), "unix://"+n.dockerSocket())
+	if n.opts.Runc != "" {
+		text += fmt.Sprintf("runtimes = [%q]\n", n.Bin("runc"))
+	}
 	text += string(driver)
 	if n.opts.CDIHooks {
 		text = withCDI(text, filepath.Join(n.simDir(), "cdi-hooks/nvidia.json"))
