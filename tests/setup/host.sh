@@ -7,6 +7,7 @@
 #   engine   dockerd, containerd and runc, each only where there is none
 #   images   busybox-static, debootstrap: material for container images
 #   python   python3 with venv and pip: the pinned C toolchain and client wheels
+#   seccomp  what runc is built with
 # No service is started and no file in /etc is edited by us. A machine that has
 # everything is left alone, without the network.
 set -eu
@@ -31,6 +32,10 @@ for what in "$@"; do
 		if have dockerd && ! have docker; then die "there is a dockerd but no docker command: install your engine's own CLI package"; fi
 		need containerd containerd
 		need runc runc
+		;;
+	seccomp)
+		need pkg-config pkg-config
+		need_package libseccomp-dev
 		;;
 	images) need_package busybox-static; need debootstrap debootstrap ;;
 	python)
