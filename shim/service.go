@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	task "github.com/containerd/containerd/api/runtime/task/v3"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	v1 "github.com/gpushare/gpushare/daemon/api/v1"
+	"github.com/gpushare/gpushare/hook"
+	"github.com/gpushare/gpushare/hook/create"
+	"github.com/gpushare/gpushare/internal/config"
+)
+
+// releaseTimeout bounds what a delete may cost.
+const releaseTimeout = 50 * time.Millisecond
+
+// service is containerd's task service for runc, with an eye on Create and Delete.
+type service struct {
+	task.TTRPCTaskService
+
+	// What a test replaces.
+	configuration func() (*config.Config, error)
+	daemon        func(*config.Config) create.Claims
+	prepare       func(context.Context, *config.Config, create.Container, create.Claims) (*create.Prepared, error)
+
+	mu      sync.Mutex
+	claimed map[string]*config.Config // by container id, with the configuration of its claim
+}
+
+func newService(runc task.TTRPCTaskService) *service {
+	return &service{
+		TTRPCTaskService: runc,
+		configuration:    config.Find,
+		daemon:           func(c *config.Config) create.Claims { return v1.NewClient(c.SocketPath()) },
+		prepare:          create.Prepare,
+		claimed:          make(map[string]*config.Config),
+	}
+}
+
+// RegisterTTRPC serves the task API in both versions.
+func (s *service) RegisterTTRPC(server *ttrpc.Server) error {
+	register(server, s)
+	return nil
+}
+
+// Create puts a GPU container under its limits and has runc make it. A container
+// that is refused, or that runc does not make, holds no claim afterwards.
+func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *task.CreateTaskResponse, err error) {
+	defer recovered(ctx, "Create", &err)
+	made := false
+	prepared, c, err := s.enter(ctx, r)
+	defer func() {
+		// The shim lives on, so the daemon would wait for this container for as long.
+		if !made {
+			prepared.Undo()
+		}
+	}()
+	if err != nil {
+		return nil, refusal(err)
+	}
+	response, err := s.TTRPCTaskService.Create(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	made = true
+	if prepared != nil && prepared.Claimed {
+		s.mu.Lock()
+		s.claimed[r.GetID()] = c
+		s.mu.Unlock()
+	}
+	return response, nil
+}
+
+// enter makes of the request what runc's service understands, and edits the bundle
+// of a GPU container.
+func (s *service) enter(ctx context.Context, r *task.CreateTaskRequest) (*create.Prepared, *config.Config, error) {
+	c, err := s.configuration()
+	if err != nil {
+		return nil, nil, &hook.Refusal{Code: hook.CodeConfig, Message: err.Error()}
+	}
+	options, err := runcOptions(r.GetOptions())
+	if err != nil {
+		return nil, nil, err
+	}
+	if options == nil {
+		options = inferOptions(r.GetBundle())
+	}
+	if options.BinaryName, err = lowLevelRuntime(c, options.GetBinaryName()); err != nil {
+		return nil, nil, err
+	}
+	message, err := anypb.New(options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write runc's options: %w", err)
+	}
+	r.Options = message
+	namespace, err := namespaces.NamespaceRequired(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make container %.64q: %w", r.GetID(), err)
+	}
+	root := options.GetRoot()
+	if root == "" {
+		root = defaultRuntimeRoot
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return nil, nil, fmt.Errorf("find the runtime's root: %w", err)
+	}
+	daemon := s.daemon(c)
+	if kind := sandboxed(options.GetBinaryName()); kind != "" {
+		daemon = noClaims{kind}
+	}
+	prepared, err := s.prepare(ctx, c, create.Container{
+		ID: r.GetID(), Bundle: r.GetBundle(), RuntimeRoot: filepath.Join(root, namespace),
+		PID: os.Getpid(), Restore: r.GetCheckpoint() != "",
+	}, daemon)
+	return prepared, c, err
+}
+
+// Delete removes a container or one of its processes, as runc's service does, and
+// tells the daemon of the former.
+func (s *service) Delete(ctx context.Context, r *task.DeleteRequest) (_ *task.DeleteResponse, err error) {
+	defer recovered(ctx, "Delete", &err)
+	response, err := s.TTRPCTaskService.Delete(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.GetExecID() == "" {
+		s.mu.Lock()
+		c := s.claimed[r.GetID()]
+		delete(s.claimed, r.GetID())
+		s.mu.Unlock()
+		if c != nil {
+			giveBack(c, r.GetID())
+		}
+	}
+	return response, nil
+}
+
+// giveBack tells the daemon that a container has been deleted. It is a hint: the
+// daemon sees the end of the container's processes by itself, and does not release
+// one that lives.
+func giveBack(c *config.Config, id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	_ = v1.NewClient(c.SocketPath()).WithTimeout(releaseTimeout).Release(ctx, id)
+}
+
+// refusal is err as containerd shows it to who asked for the container: one line,
+// free of control characters, whatever a tenant's value in it contains.
+func refusal(err error) error {
+	line := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	var class error = errdefs.ErrFailedPrecondition
+	if errdefs.IsInvalidArgument(err) {
+		class = errdefs.ErrInvalidArgument
+		line = strings.TrimSuffix(line, ": "+class.Error())
+	}
+	return errgrpc.ToGRPCf(class, "gpushare: %s", line)
+}
