@@ -59,6 +59,7 @@ go-binaries: need-go need-cc
 	$(Q)mkdir -p $(BIN)
 	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare-runtime ./hook/cmd/gpushare-runtime
 	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare-hook ./hook/cmd/gpushare-hook
+	$(Q)CGO_ENABLED=0 $(GO) build -tags no_grpc $(GOFLAGS_BUILD) -o $(BIN)/containerd-shim-gpushare-v1 ./shim/cmd/containerd-shim-gpushare-v1
 	$(Q)CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushare ./daemon/cmd/gpushare
 	$(Q)CGO_ENABLED=1 $(GO) build $(GOFLAGS_BUILD) -o $(BIN)/gpushared ./daemon/cmd/gpushared
 
@@ -102,6 +103,13 @@ demo-down: need-go ## End the node that `make demo KEEP=1` left
 host-setup:
 	@tests/setup/host.sh engine images python
 
+.PHONY: engines engines-all
+engines: need-go ## Build the container engines that the tests need beside the machine's
+	@GO=$(GO) tests/setup/engines.sh containerd-2.4 crictl
+
+engines-all: engines
+	@GO=$(GO) tests/setup/engines.sh containerd-1.7 containerd-2.2 containerd-2.3
+
 # ---- tests --------------------------------------------------------------------
 
 .PHONY: check
@@ -109,11 +117,11 @@ check: build ## Vet, lint basics, unit, golden and C tests, short fuzz (5 minute
 	$(Q)$(GO) run ./tests/suite check
 
 .PHONY: test
-test: host-setup build ## Everything, containers included (40 minutes, root)
+test: host-setup engines build ## Everything, containers included (40 minutes, root)
 	$(Q)$(GO) run ./tests/suite test
 
 .PHONY: test-e2e
-test-e2e: host-setup build ## Only the tests with containers
+test-e2e: host-setup engines build ## Only the tests with containers
 	$(Q)$(GO) run ./tests/suite e2e
 
 .PHONY: test-clients
@@ -125,7 +133,7 @@ test-real-driver: build ## The interceptor over NVIDIA's own libraries, without 
 	$(Q)$(GO) run ./tests/suite real-driver
 
 .PHONY: test-engines
-test-engines: host-setup build ## Only the memory limit, on each container engine
+test-engines: host-setup engines-all build ## Only the memory limit, on each container engine, with a table in docs/measurements
 	$(Q)$(GO) run ./tests/suite engines
 
 .PHONY: soak

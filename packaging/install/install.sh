@@ -19,7 +19,7 @@ place() { # file, directory, mode
 	install -m "$3" "$1" "$2/.$(basename "$1").new"
 	mv -f "$2/.$(basename "$1").new" "$2/$(basename "$1")"
 }
-for b in gpushared gpushare gpushare-runtime gpushare-hook; do place "build/bin/$b" "$prefix/bin" 0755; done
+for b in gpushared gpushare gpushare-runtime gpushare-hook containerd-shim-gpushare-v1; do place "build/bin/$b" "$prefix/bin" 0755; done
 
 digest=$(cat build/lib/libcuda.so.1 build/lib/libnvidia-ml.so.1 | sha256sum | cut -c 1-12)
 dir=$libs/$version-$digest
