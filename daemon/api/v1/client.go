@@ -4,15 +4,12 @@
 package v1
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -32,22 +29,13 @@ const maxAnswer = 16 << 20
 type Client struct {
 	socket  string
 	timeout time.Duration
-	http    *http.Client
 }
 
 // NewClient returns a client of the daemon that listens on the unix socket at
 // that path; a unix:// prefix is taken off. It does not connect yet.
 func NewClient(socket string) *Client {
 	socket = strings.TrimPrefix(socket, "unix://")
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", socket)
-	}
-	return &Client{
-		socket:  socket,
-		timeout: DefaultTimeout,
-		http:    &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}},
-	}
+	return &Client{socket: socket, timeout: DefaultTimeout}
 }
 
 // WithTimeout returns a copy of c whose calls take at most d.
@@ -64,36 +52,36 @@ func (c *Client) Socket() string { return c.socket }
 // released; the answer is then the same.
 func (c *Client) Claim(ctx context.Context, req ClaimRequest) (Claim, error) {
 	var out Claim
-	return out, c.do(ctx, http.MethodPost, "/v1/claims", req, &out)
+	return out, c.do(ctx, "POST", "/v1/claims", req, &out)
 }
 
 // Release gives a claim back. The error's code is CodeNotFound if there is none.
 func (c *Client) Release(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/claims/"+url.PathEscape(id), nil, nil)
+	return c.do(ctx, "DELETE", "/v1/claims/"+url.PathEscape(id), nil, nil)
 }
 
 // Containers lists the containers that hold a claim, oldest first.
 func (c *Client) Containers(ctx context.Context) (ContainerList, error) {
 	var out ContainerList
-	return out, c.do(ctx, http.MethodGet, "/v1/containers", nil, &out)
+	return out, c.do(ctx, "GET", "/v1/containers", nil, &out)
 }
 
 // Container returns one container by id, unique prefix or name.
 func (c *Client) Container(ctx context.Context, ref string) (Container, error) {
 	var out Container
-	return out, c.do(ctx, http.MethodGet, "/v1/containers/"+url.PathEscape(ref), nil, &out)
+	return out, c.do(ctx, "GET", "/v1/containers/"+url.PathEscape(ref), nil, &out)
 }
 
 // Resize changes the limits of a container while it runs.
 func (c *Client) Resize(ctx context.Context, ref string, req ResizeRequest) (Resize, error) {
 	var out Resize
-	return out, c.do(ctx, http.MethodPatch, "/v1/containers/"+url.PathEscape(ref), req, &out)
+	return out, c.do(ctx, "PATCH", "/v1/containers/"+url.PathEscape(ref), req, &out)
 }
 
 // Daemon asks the daemon about itself and the node's GPUs.
 func (c *Client) Daemon(ctx context.Context) (Daemon, error) {
 	var out Daemon
-	return out, c.do(ctx, http.MethodGet, "/v1/daemon", nil, &out)
+	return out, c.do(ctx, "GET", "/v1/daemon", nil, &out)
 }
 
 // do sends in as JSON, if any, and reads the answer into out, if any. Every
@@ -101,38 +89,30 @@ func (c *Client) Daemon(ctx context.Context) (Daemon, error) {
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		raw, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return Errorf(0, CodeInternal, "encode request: %w", err)
 		}
-		body = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://gpushared"+path, body)
-	if err != nil {
-		return Errorf(0, CodeInternal, "make request: %w", err)
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := c.http.Do(req)
+	resp, err := open(ctx, c.socket, method, path, body)
 	if err != nil {
 		return c.unreachable(err)
 	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	defer resp.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.body, maxAnswer))
 	if err != nil {
 		return c.unreachable(err)
 	}
-	if resp.StatusCode >= 400 {
-		return refusal(resp.StatusCode, raw)
+	if resp.status >= 400 {
+		return refusal(resp.status, raw)
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return Errorf(resp.StatusCode, CodeInternal, "decode the daemon's answer: %w", err)
+		return Errorf(resp.status, CodeInternal, "decode the daemon's answer: %w", err)
 	}
 	return nil
 }
@@ -160,7 +140,7 @@ func (c *Client) unreachable(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &ne) && ne.Timeout():
 		return Errorf(0, CodeTimeout, "the gpushare daemon at %s gave no answer within %s. See its log.%s%w", at, c.timeout, tail, quiet{err})
 	}
-	return Errorf(0, CodeDaemonDown, "cannot reach the gpushare daemon at %s: %w. See its log.", at, bare(err))
+	return Errorf(0, CodeDaemonDown, "cannot reach the gpushare daemon at %s: %w. See its log.", at, err)
 }
 
 // quiet is a cause that adds nothing to the text.
@@ -168,13 +148,3 @@ type quiet struct{ error }
 
 func (quiet) Error() string   { return "" }
 func (q quiet) Unwrap() error { return q.error }
-
-// bare takes the request's line off an error of net/http: it names a host that
-// does not exist.
-func bare(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
-		return ue.Err
-	}
-	return fmt.Errorf("%w", err)
-}
