@@ -8,6 +8,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,50 +39,72 @@ func account(t *testing.T, n *node.Node, c container) node.Account {
 	return a
 }
 
+// limitCase is a program that fills its share.
+type limitCase struct {
+	name, memory string
+	limit        uint64
+	// slack is what the kind of allocation may leave unused, in bytes.
+	slack uint64
+	args  []string
+}
+
+// byLookup are the ways in which a program finds the driver's calls; the limit is
+// met to the byte by each.
+var byLookup = []limitCase{
+	{"linked", "3Gi", 3 * gib, 0, []string{"alloc-link", "--fill"}},
+	{"dlsym", "3Gi", 3 * gib, 0, []string{"alloc", "--fill"}},
+	{"cuGetProcAddress", "3Gi", 3 * gib, 0, []string{"alloc", "--via", "proc", "--fill"}},
+	{"cuGetProcAddress_v2", "3Gi", 3 * gib, 0, []string{"alloc", "--via", "proc2", "--fill"}},
+	{"odd number of bytes", "3000000001B", 3000000001, 511, []string{"alloc", "--fill"}},
+}
+
+var byAmountAndKind = []limitCase{
+	{"a quarter", "25%", 20 * gib, 0, []string{"alloc", "--fill"}},
+	{"large", "79Gi", 79 * gib, 0, []string{"alloc", "--fill"}},
+	{"pitch", "1Gi", gib, 2 * mib, []string{"alloc", "--fill", "--entry", "pitch"}},
+	{"managed", "1Gi", gib, 2 * mib, []string{"alloc", "--fill", "--entry", "managed"}},
+	{"async", "1Gi", gib, 32 * mib, []string{"alloc", "--fill", "--entry", "async"}},
+}
+
 // A program gets its limit to the byte and then the driver's out-of-memory error,
 // whichever way it reaches the driver and whichever call it allocates with.
 func TestMemoryLimit(t *testing.T) {
 	each(t, node.Options{}, func(t *testing.T, n *node.Node, e engine) {
-		for _, c := range []struct {
-			name, memory string
-			limit        uint64
-			// slack is what the kind of allocation may leave unused, in bytes.
-			slack uint64
-			args  []string
-		}{
-			{"linked", "3Gi", 3 * gib, 0, []string{"alloc-link", "--fill"}},
-			{"dlsym", "3Gi", 3 * gib, 0, []string{"alloc", "--fill"}},
-			{"cuGetProcAddress", "3Gi", 3 * gib, 0, []string{"alloc", "--via", "proc", "--fill"}},
-			{"cuGetProcAddress_v2", "3Gi", 3 * gib, 0, []string{"alloc", "--via", "proc2", "--fill"}},
-			{"odd number of bytes", "3000000001B", 3000000001, 511, []string{"alloc", "--fill"}},
-			{"a quarter", "25%", 20 * gib, 0, []string{"alloc", "--fill"}},
-			{"large", "79Gi", 79 * gib, 0, []string{"alloc", "--fill"}},
-			{"pitch", "1Gi", gib, 2 * mib, []string{"alloc", "--fill", "--entry", "pitch"}},
-			{"managed", "1Gi", gib, 2 * mib, []string{"alloc", "--fill", "--entry", "managed"}},
-			{"async", "1Gi", gib, 32 * mib, []string{"alloc", "--fill", "--entry", "async"}},
-		} {
-			t.Run(c.name, func(t *testing.T) {
-				k, r := e.run(t, share(c.memory), c.args...)
-				if r.Err != nil {
-					t.Fatal(r.Err)
-				}
-				if !strings.Contains(r.Stdout, "next: CUDA_ERROR_OUT_OF_MEMORY (2)") {
-					t.Errorf("not the driver's out-of-memory error: %s", r.Stdout)
-				}
-				if strings.Contains(r.Stdout, "changed the output") {
-					t.Error("a refused call changed its output")
-				}
-				if got := high(t, n, k); got > c.limit || got+c.slack < c.limit {
-					t.Errorf("limit %d, by the simulator's account at most %d in use (%+d)", c.limit, got, int64(got)-int64(c.limit))
-				}
-				want := fmt.Sprintf(" total %d device %d", c.limit, c.limit)
-				if !strings.Contains(r.Stdout, want) {
-					t.Errorf("the program was told %q, want it to end %q", r.Stdout, want)
-				}
-				k.remove()
-			})
+		for _, c := range slices.Concat(byLookup, byAmountAndKind) {
+			t.Run(c.name, func(t *testing.T) { c.check(t, n, e) })
 		}
 	})
+}
+
+// check runs the program in a container of its own and returns the most that it
+// had in use by the simulator's account, in bytes.
+func (c limitCase) check(t *testing.T, n *node.Node, e engine) uint64 {
+	t.Helper()
+	k, r := e.run(t, share(c.memory), c.args...)
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	defer k.remove()
+	return c.judge(t, r.Stdout, high(t, n, k))
+}
+
+// judge compares what the program printed, and the most that it had in use, with
+// its limit.
+func (c limitCase) judge(t *testing.T, printed string, got uint64) uint64 {
+	t.Helper()
+	if !strings.Contains(printed, "next: CUDA_ERROR_OUT_OF_MEMORY (2)") {
+		t.Errorf("not the driver's out-of-memory error: %s", printed)
+	}
+	if strings.Contains(printed, "changed the output") {
+		t.Error("a refused call changed its output")
+	}
+	if got > c.limit || got+c.slack < c.limit {
+		t.Errorf("limit %d, by the simulator's account at most %d in use (%+d)", c.limit, got, int64(got)-int64(c.limit))
+	}
+	if want := fmt.Sprintf(" total %d device %d", c.limit, c.limit); !strings.Contains(printed, want) {
+		t.Errorf("the program was told %q, want it to end %q", printed, want)
+	}
+	return got
 }
 
 // Within one container no way of making a process adds a byte, and every byte is

@@ -70,6 +70,21 @@ func (n *Node) killLeft() error {
 	return errors.Join(errs...)
 }
 
+// find returns the first process whose command line satisfies match; nil if none.
+func (n *Node) find(name string, match func(argv []string) bool) *Process {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil || !match(strings.Split(strings.TrimRight(string(data), "\x00"), "\x00")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			return &Process{Name: name, PID: pid, Start: startTime(pid)}
+		}
+	}
+	return nil
+}
+
 // ours says whether a process runs one of the programs that a node starts: a
 // user's tail on one of its logs is not ours to end.
 func (n *Node) ours(pid string) bool {
