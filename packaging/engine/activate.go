@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/gpushare/gpushare/internal/config"
+)
+
+// validate lets a dockerd of 23.0 or newer read a file without starting.
+func validate(ctx context.Context, dockerd, file string) error {
+	if err := config.CheckRootOwned(dockerd); err != nil {
+		return fmt.Errorf("%s would be run as root: %w", dockerd, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dumpTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, dockerd, "--validate", "--config-file", file).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("dockerd cannot read it: %w: %s", err, lastLine(string(out)))
+	}
+	return nil
+}
+
+// activation says how the running containerd comes to read its files again.
+func (c *containerd) activation() string {
+	return "containerd has to be restarted; containers go on, their shims stay"
+}
+
+// activate restarts containerd where systemd runs it, and says what to run where not.
+func (c *containerd) activate(ctx context.Context) (string, error) {
+	if c.proc == nil {
+		return "start containerd", nil
+	}
+	unit := unitOf(ctx, c.proc.pid, "containerd.service")
+	if unit == "" {
+		return fmt.Sprintf("restart containerd (pid %d, %s); containers go on", c.proc.pid, c.proc.exe), nil
+	}
+	if c.opts.NoRestart {
+		return "restart containerd: systemctl restart " + unit, nil
+	}
+	if _, err := systemctl(ctx, "restart", unit); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+	for {
+		p, err := listener(ctx, c.opts.Socket)
+		if err == nil && p.pid != c.proc.pid {
+			c.proc = p
+			return "", nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("containerd was restarted and does not answer at %s within %v", c.opts.Socket, reloadTimeout)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// verify asks the running CRI plugin whether it knows our handler.
+func (c *containerd) verify(ctx context.Context, want bool) error {
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+	var last error
+	for {
+		handlers, err := criHandlers(ctx, c.opts.Socket)
+		if err == nil {
+			if handlers[Handler] == want {
+				return nil
+			}
+			if want {
+				return fmt.Errorf("containerd runs, but its CRI plugin does not know the handler %q", Handler)
+			}
+			return fmt.Errorf("containerd runs, but its CRI plugin still knows the handler %q", Handler)
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("ask containerd's CRI plugin for its handlers: %w", last)
+		case <-time.After(100 * time.Millisecond): // plugins come up one after another
+		}
+	}
+}

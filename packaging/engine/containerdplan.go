@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// contains reports whether a table has all that want has.
+func contains(have, want tree) bool {
+	for k, v := range want {
+		if sub, ok := v.(tree); ok {
+			if !contains(at(have, k), sub) {
+				return false
+			}
+		} else if !reflect.DeepEqual(have[k], v) {
+			return false
+		}
+	}
+	return true
+}
+
+// planDropIn puts our handler into a file of its own, which containerd merges.
+func (c *containerd) planDropIn(_ context.Context, dir string, version int64, main, handler tree, notes []string) (*edit, error) {
+	f, err := readFile(filepath.Join(dir, dropInName))
+	if err != nil {
+		return nil, err
+	}
+	if record, _ := f.history(); f.exists && record == nil {
+		return nil, refuse("%s is there, and is not as this program writes it; remove it, or take out what you need", f.path)
+	}
+	// An imported file of a higher version than the main file's is not read by all.
+	text := "# Written by \"gpushare install\", removed by \"gpushare uninstall\".\n"
+	if _, says := main["version"]; says {
+		text += fmt.Sprintf("version = %d\n", version)
+	}
+	text += "\n" + table(criPlugin(version), Handler, handler, layout{newline: "\n"})
+	return &edit{file: f, after: []byte(text), activation: c.activation(), notes: notes}, nil
+}
+
+// planMain adds our handler at the end of the main file. On 1.x a table of handlers
+// in the file stands in place of the built-in one, so that those which the file does
+// not have would be gone; they are written out as containerd had them.
+func (c *containerd) planMain(ctx context.Context, version int64, handler tree, notes []string) (*edit, error) {
+	f := c.main
+	base := f.content()
+	if record, original := f.history(); record != nil {
+		base = original
+	} else if base != nil {
+		var found bool
+		if base, found = withoutBlock(base); found {
+			notes = append(notes, f.path+" has been edited since; only our own part of it is written anew")
+		}
+	}
+	l := layout{newline: "\n"}
+	if bytes.Contains(base, []byte("\r\n")) {
+		l.newline = "\r\n"
+	}
+	start := base
+	if base == nil {
+		if version = 2; c.before.plugin == criRuntime {
+			version = versionOf(c.before.all)
+		}
+		start = fmt.Appendf(nil, "version = %d\n", version)
+		notes = append(notes, fmt.Sprintf("%s is not there; it is made with our handler alone, and containerd's defaults stay", f.path))
+	}
+	plugin := criPlugin(version)
+	block := table(plugin, Handler, handler, l)
+	tried, err := c.try(ctx, withBlock(start, block, l))
+	if err != nil {
+		return nil, refuse("%s: with our handler added, %w; nothing can be added to it as it is written: define the handler by hand, see docs/reference/install.md", f.path, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.before.runtimes())) {
+		if name == Handler || at(tried.runtimes(), name) != nil {
+			continue
+		}
+		block += table(plugin, name, at(c.before.runtimes(), name), l)
+		notes = append(notes, fmt.Sprintf("runtime %q is a built-in default that the file would hide, so it is written out", name))
+	}
+	after := withBlock(start, block, l)
+	if tried, err = c.try(ctx, after); err != nil {
+		return nil, refuse("%s: with our handler added, %w", f.path, err)
+	}
+	if found := c.before.compare(tried); len(found) > 0 {
+		return nil, refuse("%s: adding our handler would change other settings too: %s", f.path, strings.Join(found, ", "))
+	}
+	return &edit{file: f, after: after, base: base, activation: c.activation(), notes: notes}, nil
+}
+
+// try asks containerd about the main file with another content.
+func (c *containerd) try(ctx context.Context, data []byte) (*dump, error) {
+	if c.main.noDir {
+		return c.dumpAlone(ctx, data)
+	}
+	return tryDump(ctx, c.binary, c.main, data)
+}
+
+// planRemoval takes our handler out of the drop-in, or of the main file.
+func (c *containerd) planRemoval(dir string) (*edit, error) {
+	if name, _ := c.before.cri()["default_runtime_name"].(string); name == Handler {
+		return nil, refuse("%q is containerd's default runtime; make it another one in %s first", Handler, c.main.path)
+	}
+	for _, d := range []string{dir, filepath.Join(filepath.Dir(c.main.path), "conf.d")} {
+		if d == "" {
+			continue
+		}
+		f, err := readFile(filepath.Join(d, dropInName))
+		if err != nil {
+			return nil, err
+		}
+		if f.exists {
+			return c.removal(f, true)
+		}
+	}
+	return c.removal(c.main, false)
+}
+
+func (c *containerd) removal(f *file, own bool) (*edit, error) {
+	e := &edit{file: f, after: f.content(), base: f.content(), activation: c.activation()}
+	if record, original := f.history(); record != nil {
+		e.after, e.base = original, original
+		return e, nil
+	}
+	if !f.exists {
+		return e, nil
+	}
+	rest, found := withoutBlock(f.data)
+	if !found {
+		return e, nil
+	}
+	e.notes = []string{f.path + " has been edited since; only our own part of it is taken out"}
+	if left, err := parseTOML(f.path, rest); own && err == nil {
+		if delete(left, "version"); len(left) == 0 {
+			rest = nil
+		}
+	}
+	e.after, e.base = rest, rest
+	return e, nil
+}
+
+// check compares what containerd makes of its files now with what it made of them
+// before: nothing but our handler may differ.
+func (c *containerd) check(ctx context.Context) error {
+	after, err := c.current(ctx)
+	if err != nil {
+		return err
+	}
+	if found := c.before.compare(after); len(found) > 0 {
+		return fmt.Errorf("other settings would change too: %s", strings.Join(found, ", "))
+	}
+	return nil
+}
+
+func (c *containerd) current(ctx context.Context) (*dump, error) {
+	now, err := readFile(c.main.path)
+	if err != nil {
+		return nil, err
+	}
+	if !now.exists {
+		return c.dumpEmpty(ctx)
+	}
+	return configDump(ctx, c.binary, now.real)
+}
