@@ -11,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 
-	runcoptions "github.com/containerd/containerd/api/types/runc/options"
-
 	"github.com/containerd/containerd/api/types"
+	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/v2/pkg/shim"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/internal/config"
 )
 
@@ -79,7 +79,7 @@ func (m *manager) Stop(ctx context.Context, id string) (shim.StopStatus, error) 
 	status, err := m.Shim.Stop(ctx, id)
 	dead.removeIfDead()
 	if c, found := config.Find(); found == nil && held(c, id) {
-		giveBack(c, id)
+		giveBack(v1.NewClient(c.SocketPath()), id)
 	}
 	return status, err
 }

@@ -28,6 +28,12 @@ import (
 // releaseTimeout bounds what a delete may cost.
 const releaseTimeout = 50 * time.Millisecond
 
+// prepared is a bundle that may go to runc.
+type prepared struct {
+	claimed bool
+	undo    func() // gives the claim back
+}
+
 // service is containerd's task service for runc, with an eye on Create and Delete.
 type service struct {
 	task.TTRPCTaskService
@@ -35,7 +41,7 @@ type service struct {
 	// What a test replaces.
 	configuration func() (*config.Config, error)
 	daemon        func(*config.Config) create.Claims
-	prepare       func(context.Context, *config.Config, create.Container, create.Claims) (*create.Prepared, error)
+	prepare       func(context.Context, *config.Config, create.Container, create.Claims) (prepared, error)
 
 	mu      sync.Mutex
 	claimed map[string]*config.Config // by container id, with the configuration of its claim
@@ -46,9 +52,17 @@ func newService(runc task.TTRPCTaskService) *service {
 		TTRPCTaskService: runc,
 		configuration:    config.Find,
 		daemon:           func(c *config.Config) create.Claims { return v1.NewClient(c.SocketPath()) },
-		prepare:          create.Prepare,
+		prepare:          prepare,
 		claimed:          make(map[string]*config.Config),
 	}
+}
+
+func prepare(ctx context.Context, c *config.Config, ct create.Container, d create.Claims) (prepared, error) {
+	p, err := create.Prepare(ctx, c, ct, d)
+	if err != nil {
+		return prepared{}, err
+	}
+	return prepared{p.Claimed, p.Undo}, nil
 }
 
 // RegisterTTRPC serves the task API in both versions.
@@ -62,11 +76,11 @@ func (s *service) RegisterTTRPC(server *ttrpc.Server) error {
 func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *task.CreateTaskResponse, err error) {
 	defer recovered(ctx, "Create", &err)
 	made := false
-	prepared, c, err := s.enter(ctx, r)
+	p, c, err := s.enter(ctx, r)
 	defer func() {
 		// The shim lives on, so the daemon would wait for this container for as long.
-		if !made {
-			prepared.Undo()
+		if !made && p.claimed {
+			p.undo()
 		}
 	}()
 	if err != nil {
@@ -77,7 +91,7 @@ func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *tas
 		return nil, err
 	}
 	made = true
-	if prepared != nil && prepared.Claimed {
+	if p.claimed {
 		s.mu.Lock()
 		s.claimed[r.GetID()] = c
 		s.mu.Unlock()
@@ -87,46 +101,57 @@ func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *tas
 
 // enter makes of the request what runc's service understands, and edits the bundle
 // of a GPU container.
-func (s *service) enter(ctx context.Context, r *task.CreateTaskRequest) (*create.Prepared, *config.Config, error) {
+func (s *service) enter(ctx context.Context, r *task.CreateTaskRequest) (prepared, *config.Config, error) {
 	c, err := s.configuration()
 	if err != nil {
-		return nil, nil, &hook.Refusal{Code: hook.CodeConfig, Message: err.Error()}
+		return prepared{}, nil, &hook.Refusal{Code: hook.CodeConfig, Message: err.Error()}
 	}
+	answered := false
+	defer func() {
+		if !answered { // a panic, perhaps behind a claim
+			s.giveBack(c, r.GetID())
+		}
+	}()
+	p, err := s.prepareFor(ctx, c, r)
+	answered = true
+	return p, c, err
+}
+
+func (s *service) prepareFor(ctx context.Context, c *config.Config, r *task.CreateTaskRequest) (prepared, error) {
 	options, err := runcOptions(r.GetOptions())
 	if err != nil {
-		return nil, nil, err
+		return prepared{}, err
 	}
 	if options == nil {
 		options = inferOptions(r.GetBundle())
 	}
 	if options.BinaryName, err = lowLevelRuntime(c, options.GetBinaryName()); err != nil {
-		return nil, nil, err
+		return prepared{}, err
 	}
 	message, err := anypb.New(options)
 	if err != nil {
-		return nil, nil, fmt.Errorf("write runc's options: %w", err)
+		return prepared{}, fmt.Errorf("write runc's options: %w", err)
 	}
 	r.Options = message
 	namespace, err := namespaces.NamespaceRequired(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make container %.64q: %w", r.GetID(), err)
+		return prepared{}, fmt.Errorf("make container %.64q: %w", r.GetID(), err)
 	}
 	root := options.GetRoot()
 	if root == "" {
 		root = defaultRuntimeRoot
 	}
 	if root, err = filepath.Abs(root); err != nil {
-		return nil, nil, fmt.Errorf("find the runtime's root: %w", err)
+		return prepared{}, fmt.Errorf("find the runtime's root: %w", err)
 	}
 	daemon := s.daemon(c)
 	if kind := sandboxed(options.GetBinaryName()); kind != "" {
 		daemon = noClaims{kind}
 	}
-	prepared, err := s.prepare(ctx, c, create.Container{
+	return s.prepare(ctx, c, create.Container{
 		ID: r.GetID(), Bundle: r.GetBundle(), RuntimeRoot: filepath.Join(root, namespace),
 		PID: os.Getpid(), Restore: r.GetCheckpoint() != "",
 	}, daemon)
-	return prepared, c, err
 }
 
 // Delete removes a container or one of its processes, as runc's service does, and
@@ -143,19 +168,21 @@ func (s *service) Delete(ctx context.Context, r *task.DeleteRequest) (_ *task.De
 		delete(s.claimed, r.GetID())
 		s.mu.Unlock()
 		if c != nil {
-			giveBack(c, r.GetID())
+			s.giveBack(c, r.GetID())
 		}
 	}
 	return response, nil
 }
 
+func (s *service) giveBack(c *config.Config, id string) { giveBack(s.daemon(c), id) }
+
 // giveBack tells the daemon that a container has been deleted. It is a hint: the
 // daemon sees the end of the container's processes by itself, and does not release
 // one that lives.
-func giveBack(c *config.Config, id string) {
+func giveBack(daemon create.Claims, id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	_ = v1.NewClient(c.SocketPath()).WithTimeout(releaseTimeout).Release(ctx, id)
+	_ = daemon.Release(ctx, id)
 }
 
 // refusal is err as containerd shows it to who asked for the container: one line,
