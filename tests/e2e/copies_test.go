@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,78 +22,100 @@ import (
 // The version that the node's driver reports, and that of the copy in an image.
 const hostVersion, copyVersion = 12090, 13100
 
+// way is one in which an image brings a libcuda of its own.
+type way struct {
+	name, dir string
+	// runpath: the program itself has the copy's directory in it.
+	runpath bool
+	env     []string
+	args    []string
+	prepare func(t *testing.T, rootfs string)
+	// few: one of those that are tried with every engine, also by `make test`.
+	few bool
+}
+
+const compatDir = "/usr/local/cuda-13.1/compat"
+
+var ways = []way{
+	{name: "LD_LIBRARY_PATH", dir: "/opt/x", env: []string{"LD_LIBRARY_PATH=/opt/x"}, args: []string{"/program", "libcuda.so.1"}, few: true},
+	{name: "LD_LIBRARY_PATH, by the full name", dir: "/opt/x", env: []string{"LD_LIBRARY_PATH=/opt/x"}, args: []string{"/program", "/opt/x/libcuda.so.1000.10"}},
+	{name: "run path", dir: "/opt/x", runpath: true, args: []string{"/program", "libcuda.so.1"}},
+	{name: "ld.so.cache", dir: "/opt/x", args: []string{"/program", "libcuda.so.1"}, few: true, prepare: func(t *testing.T, rootfs string) {
+		if err := os.WriteFile(filepath.Join(rootfs, "etc/ld.so.conf"), []byte("/opt/x\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if r := node.Run(within(t), []string{"PATH=/usr/sbin:/sbin:/usr/bin:/bin"}, "ldconfig", "-r", rootfs); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}},
+	{name: "ld.so.cache, absolute", dir: "/opt/x", env: []string{"LD_LIBRARY_PATH=/opt/x"}, args: []string{"/program", "/opt/x/libcuda.so.1"}},
+	{name: "compat directory", dir: compatDir, args: []string{"/program", "libcuda.so.1"}, few: true},
+	{name: "compat directory, absolute", dir: compatDir, args: []string{"/program", compatDir + "/libcuda.so.1"}},
+	{name: "compat directory, LD_LIBRARY_PATH through a link", dir: compatDir, env: []string{"LD_LIBRARY_PATH=/usr/local/cuda/compat"}, args: []string{"/program", "libcuda.so.1"}, prepare: func(t *testing.T, rootfs string) {
+		if err := os.Symlink("cuda-13.1", filepath.Join(rootfs, "usr/local/cuda")); err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{name: "LD_PRELOAD", dir: "/opt/x", env: []string{"LD_PRELOAD=/opt/x/libcuda.so.1"}, args: []string{"/program", "libcuda.so.1"}},
+	{name: "ld.so.preload", dir: "/opt/x", args: []string{"/program", "libcuda.so.1"}, prepare: func(t *testing.T, rootfs string) {
+		if err := os.WriteFile(filepath.Join(rootfs, "etc/ld.so.preload"), []byte("/opt/x/libcuda.so.1000.10\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{name: "no environment", dir: "/opt/x", env: []string{"LD_LIBRARY_PATH=/opt/x"}, args: []string{"/usr/bin/env", "-i", "/program", "/opt/x/libcuda.so.1"}},
+}
+
 // An image that ships its own libcuda stays within its limit, whichever way its
 // programs come to it, and with compat = "route" they see its version.
 func TestImagesOwnLibcuda(t *testing.T) {
+	ownLibcuda(t, up(t, node.Options{NoEngine: true}), []string{"runc"}, ways)
+}
+
+// The same under the engines that people have. All ways with all of them take
+// four minutes, and are for `make test-engines`.
+func TestImagesOwnLibcudaByEngine(t *testing.T) {
+	some := ways
+	if !*everyEngine {
+		some = slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return !w.few })
+	}
+	generations(t, node.Options{}, func(t *testing.T, n *node.Node) {
+		ownLibcuda(t, n, []string{"docker", "ctr", "shim"}, some)
+	})
+}
+
+func ownLibcuda(t *testing.T, n *node.Node, engines []string, ways []way) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the driver with another version is made by changing one amd64 instruction")
 	}
-	n := up(t, node.Options{NoEngine: true})
 	config, err := os.ReadFile(n.ConfigFile())
 	if err != nil {
 		t.Fatal(err)
 	}
 	newer := otherVersion(t, filepath.Join(root, "build/simgpu/lib/libcuda.so.1"))
-	plain, runpath := build(t, n), build(t, n, "-Wl,-rpath,/opt/x")
-	const compat = "/usr/local/cuda-13.1/compat"
-	ways := []struct {
-		name, dir, program string
-		env                []string
-		args               []string
-		prepare            func(t *testing.T, rootfs string)
-	}{
-		{"LD_LIBRARY_PATH", "/opt/x", plain, []string{"LD_LIBRARY_PATH=/opt/x"}, []string{"/program", "libcuda.so.1"}, nil},
-		{"LD_LIBRARY_PATH, by the full name", "/opt/x", plain, []string{"LD_LIBRARY_PATH=/opt/x"}, []string{"/program", "/opt/x/libcuda.so.1000.10"}, nil},
-		{"run path", "/opt/x", runpath, nil, []string{"/program", "libcuda.so.1"}, nil},
-		{"ld.so.cache", "/opt/x", plain, nil, []string{"/program", "libcuda.so.1"}, func(t *testing.T, rootfs string) {
-			if err := os.WriteFile(filepath.Join(rootfs, "etc/ld.so.conf"), []byte("/opt/x\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if r := node.Run(within(t), []string{"PATH=/usr/sbin:/sbin:/usr/bin:/bin"}, "ldconfig", "-r", rootfs); r.Err != nil {
-				t.Fatal(r.Err)
-			}
-		}},
-		{"ld.so.cache, absolute", "/opt/x", plain, []string{"LD_LIBRARY_PATH=/opt/x"}, []string{"/program", "/opt/x/libcuda.so.1"}, nil},
-		{"compat directory", compat, plain, nil, []string{"/program", "libcuda.so.1"}, nil},
-		{"compat directory, absolute", compat, plain, nil, []string{"/program", compat + "/libcuda.so.1"}, nil},
-		{"compat directory, LD_LIBRARY_PATH through a link", compat, plain, []string{"LD_LIBRARY_PATH=/usr/local/cuda/compat"}, []string{"/program", "libcuda.so.1"}, func(t *testing.T, rootfs string) {
-			if err := os.Symlink("cuda-13.1", filepath.Join(rootfs, "usr/local/cuda")); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"LD_PRELOAD", "/opt/x", plain, []string{"LD_PRELOAD=/opt/x/libcuda.so.1"}, []string{"/program", "libcuda.so.1"}, nil},
-		{"ld.so.preload", "/opt/x", plain, nil, []string{"/program", "libcuda.so.1"}, func(t *testing.T, rootfs string) {
-			if err := os.WriteFile(filepath.Join(rootfs, "etc/ld.so.preload"), []byte("/opt/x/libcuda.so.1000.10\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"no environment", "/opt/x", plain, []string{"LD_LIBRARY_PATH=/opt/x"}, []string{"/usr/bin/env", "-i", "/program", "/opt/x/libcuda.so.1"}, nil},
-	}
-	for i, way := range ways {
-		for policy, version := range map[string]int{"route": copyVersion, "host": hostVersion} {
-			t.Run(way.name+"/"+policy, func(t *testing.T) {
-				if err := os.WriteFile(n.ConfigFile(), append([]byte(fmt.Sprintf("compat = %q\n", policy)), config...), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				rootfs := ownImage(t, n, newer, way.dir, way.program)
-				if way.prepare != nil {
-					way.prepare(t, rootfs)
-				}
-				id := fmt.Sprintf("own%d%s", i, policy)
-				b, err := n.NewBundle(within(t), id, node.Spec{Rootfs: rootfs, Args: way.args, Env: append(way.env, "GPUSHARE_MEMORY=1Gi")})
-				if err != nil {
-					t.Fatal(err)
-				}
-				r := b.Run(within(t))
-				if r.Err != nil || !strings.HasPrefix(r.Stdout, fmt.Sprintf("version %d last 2 ", version)) || r.Stderr != "" {
-					t.Errorf("%v: stdout %q, stderr %q, want version %d and out of memory", r.Err, r.Stdout, r.Stderr, version)
-				}
-				a, err := n.Account(within(t), id)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if a.HighWaterBytes > gib || a.HighWaterBytes < gib-1024 {
-					t.Errorf("by the simulator's account at most %d in use, limit %d", a.HighWaterBytes, gib)
+	programs := map[bool]string{false: build(t, n), true: build(t, n, "-Wl,-rpath,/opt/x")}
+	for _, w := range ways {
+		rootfs := ownImage(t, n, newer, w.dir, programs[w.runpath])
+		if w.prepare != nil {
+			w.prepare(t, rootfs)
+		}
+		for _, name := range engines {
+			t.Run(w.name+"/"+name, func(t *testing.T) {
+				run := imageOf(t, n, name, rootfs)
+				for policy, version := range map[string]int{"route": copyVersion, "host": hostVersion} {
+					if err := os.WriteFile(n.ConfigFile(), append([]byte(fmt.Sprintf("compat = %q\n", policy)), config...), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					id, r := run(t, program{env: append(w.env, "GPUSHARE_MEMORY=1Gi"), args: w.args})
+					if r.Err != nil || !strings.HasPrefix(r.Stdout, fmt.Sprintf("version %d last 2 ", version)) || r.Stderr != "" {
+						t.Errorf("%s: %v: stdout %q, stderr %q, want version %d and out of memory", policy, r.Err, r.Stdout, r.Stderr, version)
+					}
+					a, err := n.Account(within(t), id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if a.HighWaterBytes > gib || a.HighWaterBytes < gib-1024 {
+						t.Errorf("%s: by the simulator's account at most %d in use, limit %d", policy, a.HighWaterBytes, gib)
+					}
 				}
 			})
 		}

@@ -167,3 +167,12 @@ exec %q "$@"
 func (n *Node) BundleFile(id, name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(n.Dir, "containerd-state/io.containerd.runtime.v2.task/moby", id, name))
 }
+
+// Ctr runs ctr against the containerd that serves the node's dockerd, in a
+// namespace apart from Docker's.
+func (n *Node) Ctr(ctx context.Context, args ...string) Result {
+	return Run(ctx, nil, append([]string{n.engine("ctr"), "-a", n.containerdSocket(), "-n", "tests"}, args...)...)
+}
+
+// Cgroup is the path of a cgroup of the node, for engines that must be told.
+func (n *Node) Cgroup(id string) string { return filepath.Join(n.cgroupParent(), id) }

@@ -96,6 +96,14 @@ func (n *Node) Command(ctx context.Context, via string, args ...string) *exec.Cm
 	return exec.CommandContext(ctx, via, append([]string{"--root", filepath.Join(n.Dir, "runc")}, args...)...)
 }
 
+// LowLevel is the low-level runtime that the wrapper calls.
+func (n *Node) LowLevel() string {
+	if n.opts.Runc != "" {
+		return n.Bin("runc")
+	}
+	return "runc"
+}
+
 // Runc runs the wrapper as runc to its end.
 func (n *Node) Runc(ctx context.Context, args ...string) Result {
 	return Run(ctx, nil, n.Command(ctx, "", args...).Args...)
