@@ -27,10 +27,12 @@ func (n *Node) cgroupParent() string { return "/" + filepath.Base(n.Dir) }
 
 // engineEnv puts the engine's own programs first.
 func (n *Node) engineEnv() []string {
-	if n.opts.EnginePath == "" {
-		return nil
+	path := n.opts.EnginePath
+	if path != "" {
+		path += ":"
 	}
-	return []string{"PATH=" + n.opts.EnginePath + ":" + os.Getenv("PATH")}
+	// containerd finds our shim by its name only on its PATH.
+	return append([]string{"PATH=" + path + os.Getenv("PATH") + ":" + filepath.Join(n.Dir, "bin")}, n.opts.EngineEnv...)
 }
 
 func (n *Node) containerdSocket() string { return filepath.Join(n.Dir, "containerd.sock") }
@@ -96,12 +98,17 @@ func (n *Node) Dockerd() *Process { return n.process("dockerd") }
 
 // engine is a program of the engine: EnginePath's, if it has one.
 func (n *Node) engine(program string) string {
-	if own := filepath.Join(n.opts.EnginePath, program); n.opts.EnginePath != "" {
-		if _, err := os.Stat(own); err == nil {
+	for _, dir := range filepath.SplitList(n.opts.EnginePath) {
+		if own := filepath.Join(dir, program); executable(own) {
 			return own
 		}
 	}
 	return program
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
 // DockerEnv points a docker command at the node's dockerd and away from the

@@ -38,8 +38,10 @@ type Options struct {
 	NoEngine bool
 	// CDIHooks uses the form of the driver's CDI spec that has hooks.
 	CDIHooks bool
-	// EnginePath goes before PATH for dockerd and containerd.
+	// EnginePath goes before PATH for dockerd and containerd, which are taken from
+	// it if it has them; EngineEnv are more of their variables.
 	EnginePath string
+	EngineEnv  []string
 	// Runc is the low-level runtime that the wrapper calls; empty: this machine's.
 	Runc string
 	// EditDaemon changes dockerd's configuration before it starts; may be nil.
@@ -109,7 +111,7 @@ func Start(ctx context.Context, opts Options) (n *Node, err error) {
 
 // install lays out the tree that the binaries run from.
 func (n *Node) install(context.Context) error {
-	for _, b := range []string{"gpushare-runtime", "gpushare-hook", "gpushared", "gpushare", "simgpu"} {
+	for _, b := range []string{"gpushare-runtime", "gpushare-hook", "containerd-shim-gpushare-v1", "gpushared", "gpushare", "simgpu"} {
 		if err := copyFile(filepath.Join(n.opts.Root, "build/bin", b), n.Bin(b), 0o755); err != nil {
 			return fmt.Errorf("install %s: %w", b, err)
 		}

@@ -21,6 +21,9 @@ func (n *Node) simDir() string { return filepath.Join(n.Dir, "sim") }
 // DriverLibraries is the directory of the simulated driver's libraries on the host.
 func (n *Node) DriverLibraries() string { return filepath.Join(n.simDir(), "lib") }
 
+// DriverCDI is the directory of the driver's CDI specification.
+func (n *Node) DriverCDI() string { return filepath.Join(n.simDir(), "cdi") }
+
 // Devices is the directory of the simulated device nodes on the host.
 func (n *Node) Devices() string { return filepath.Join(n.simDir(), "dev") }
 

@@ -2,45 +2,50 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# engines-docker.sh [WHAT...]: builds a current Docker engine for the tests out of
-# its modules. WHAT is any of, or without an argument all of
-#   dockerd      dockerd and docker-proxy
-#   runc         its low-level runtime: Debian's is too old for it
-#   containerd   containerd, its shim and ctr
-#   cli          docker; Debian's is too old to speak to it
-# The first build takes about ten minutes of two cores. Nothing is installed but
-# what runc needs to be compiled, by apt.
+# engines-docker.sh         builds a current Docker engine for the tests out of its
+#                           modules: dockerd and docker-proxy, the docker command
+#                           (Debian's is too old for it), and by engines.sh runc
+#                           and containerd
+# engines-docker.sh --where prints its directory, whether it is there or not
 #
-# Prints the directory to put before PATH: .cache/engines/docker-VERSION/bin. What
-# is there already is not built again.
+# The directory, .cache/engines/docker-VERSION/bin, is what to put before PATH. What
+# is there already is left alone, without the network. From nothing, on two cores:
+# 10 minutes.
 set -eu
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # Versions, and the hashes of their sources; the hashes of what they are built on
 # are in the go.sum that comes with each.
 docker=v2.0.0-beta.24 docker_sum=h1:sWv7EckkDJhpraR9yUjkw1XeVf39+MWd58E22PYloNA=
-runc=v1.5.3 runc_sum=h1:y3GUIW7J0Gxd+tCFfWR6L1YDnhHiNR1BGRx1J50+VnA=
-containerd=v2.4.2 containerd_sum=h1:p6Qg+xbEz8lvwdhHDx0U469xENvp4LgGBx+E7djXkGw=
-cli=v29.9.3+incompatible cli_sum=h1:SBaMp7ecohadEHMDrUJg22t9I3awqsAVhnJ7GOcWpfE=
+cli=v29.8.2+incompatible cli_sum=h1:2zgdFuoFst2T80oS42vhKGxkd0JRo305eIEKTsxR7pQ=
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 engines=$root/.cache/engines
 bin=$engines/docker-${docker#v}/bin
 
-die() { echo "set-up: $*" >&2; exit 1; }
+die() { echo "engines: $*" >&2; exit 1; }
 
-[ "$(uname -s)" = Linux ] || die "Linux is needed"
-[ $# -gt 0 ] || set -- dockerd runc containerd cli
+case ${1:-} in
+"") ;;
+--where) echo "$bin"; exit ;;
+*) die "do not know \"$1\"" ;;
+esac
+"$root/tests/setup/host.sh" seccomp
+"$root/tests/setup/engines.sh" containerd-2.4 runc-1.5
 mkdir -p "$bin"
-# Two runs at once would build everything twice.
-exec 9>"$bin/.lock"
+exec 9>"$engines/.lock" # two runs at once would build into one place
 flock 9
+for name in containerd-2.4 runc-1.5; do
+	for program in "$("$root/tests/setup/engines.sh" --where $name)"/*; do
+		ln -sfn "../../${program#"$engines/"}" "$bin/$(basename "$program")"
+	done
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# source MODULE VERSION SUM: the directory of the module's source, checked.
-source() {
+# fetched MODULE VERSION SUM: the directory of the module's source, checked.
+fetched() {
 	got=$(cd / && go mod download -json "$1@$2") || die "go mod download $1@$2: $got"
 	[ "$(echo "$got" | sed -n 's/^\t"Sum": "\(.*\)",\{0,1\}$/\1/p')" = "$3" ] || die "$1@$2 has another hash than $3: $got"
 	echo "$got" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p'
@@ -59,59 +64,24 @@ build() {
 
 absent() {
 	[ ! -x "$bin/$1" ] || return 1
-	echo "set-up: building $1, once; this takes some minutes" >&2
+	echo "set-up: building $1 from its Go modules, without a word"
 }
 
-for what in "$@"; do
-	case $what in
-	dockerd)
-		for program in dockerd docker-proxy; do
-			if absent $program; then
-				dir=$(source github.com/moby/moby/v2 "$docker" "$docker_sum")
-				export CGO_ENABLED=0
-				build "$dir" $program ./cmd/$program
-			fi
-		done
-		;;
-	runc)
-		if absent runc; then
-			"$root/tests/setup/host.sh" seccomp
-			dir=$(source github.com/opencontainers/runc "$runc" "$runc_sum")
-			export CGO_ENABLED=1
-			# Docker refuses a runc without seccomp.
-			build "$dir" runc . -tags seccomp -ldflags "-X main.version=${runc#v}"
-		fi
-		;;
-	containerd)
-		for program in containerd containerd-shim-runc-v2 ctr; do
-			# The tests of containerd build the same one; a link to theirs is enough.
-			theirs=containerd-${containerd#v}/bin/$program
-			if [ ! -x "$bin/$program" ] && [ -x "$engines/$theirs" ]; then
-				ln -sf "../../$theirs" "$bin/$program"
-			elif absent $program; then
-				dir=$(source github.com/containerd/containerd/v2 "$containerd" "$containerd_sum")
-				export CGO_ENABLED=0
-				tags=no_btrfs,no_devmapper,no_zfs
-				[ $program != containerd-shim-runc-v2 ] || tags=no_grpc
-				build "$dir" $program ./cmd/$program -tags "$tags"
-			fi
-		done
-		;;
-	cli)
-		if absent docker; then
-			dir=$(source github.com/docker/cli "$cli" "$cli_sum")
-			# It names what it is built on in files that go does not look for.
-			cp -r "$dir" "$work/cli"
-			chmod -R u+w "$work/cli"
-			rm -rf "$work/cli/vendor"
-			mv "$work/cli/vendor.mod" "$work/cli/go.mod"
-			mv "$work/cli/vendor.sum" "$work/cli/go.sum"
-			version=${cli#v}
-			export CGO_ENABLED=0
-			build "$work/cli" docker ./cmd/docker -ldflags "-X github.com/docker/cli/cli/version.Version=${version%+*}"
-		fi
-		;;
-	*) die "do not know \"$what\"" ;;
-	esac
+export CGO_ENABLED=0
+for program in dockerd docker-proxy; do
+	if absent $program; then
+		dir=$(fetched github.com/moby/moby/v2 "$docker" "$docker_sum")
+		build "$dir" $program ./cmd/$program -ldflags "-X github.com/moby/moby/v2/dockerversion.Version=${docker#v}"
+	fi
 done
-echo "$bin"
+if absent docker; then
+	dir=$(fetched github.com/docker/cli "$cli" "$cli_sum")
+	# It names what it is built on in files that go does not look for.
+	cp -r "$dir" "$work/cli"
+	chmod -R u+w "$work/cli"
+	rm -rf "$work/cli/vendor"
+	mv "$work/cli/vendor.mod" "$work/cli/go.mod"
+	mv "$work/cli/vendor.sum" "$work/cli/go.sum"
+	version=${cli#v}
+	build "$work/cli" docker ./cmd/docker -ldflags "-X github.com/docker/cli/cli/version.Version=${version%+*}"
+fi
