@@ -57,6 +57,9 @@ func createDocker(t *testing.T, n *node.Node, flags []string, args ...string) co
 	c.exec = func(ctx context.Context, args ...string) node.Result {
 		return n.Docker(ctx, append([]string{"exec", c.id}, args...)...)
 	}
+	c.enter = func(t *testing.T, args ...string) *node.Session {
+		return talk(t, n.DockerEnv(), append([]string{n.DockerCommand(), "exec", "-i", c.id}, args...)...)
+	}
 	t.Cleanup(c.remove)
 	return c
 }
