@@ -22,8 +22,8 @@ import (
 // The version that the node's driver reports, and that of the copy in an image.
 const hostVersion, copyVersion = 12090, 13100
 
-// way is one in which an image brings a libcuda of its own.
-type way struct {
+// ownWay is one in which an image brings a libcuda of its own.
+type ownWay struct {
 	name, dir string
 	// runpath: the program itself has the copy's directory in it.
 	runpath bool
@@ -36,7 +36,7 @@ type way struct {
 
 const compatDir = "/usr/local/cuda-13.1/compat"
 
-var ways = []way{
+var ownWays = []ownWay{
 	{name: "LD_LIBRARY_PATH", dir: "/opt/x", env: []string{"LD_LIBRARY_PATH=/opt/x"}, args: []string{"/program", "libcuda.so.1"}, few: true},
 	{name: "LD_LIBRARY_PATH, by the full name", dir: "/opt/x", env: []string{"LD_LIBRARY_PATH=/opt/x"}, args: []string{"/program", "/opt/x/libcuda.so.1000.10"}},
 	{name: "run path", dir: "/opt/x", runpath: true, args: []string{"/program", "libcuda.so.1"}},
@@ -68,22 +68,22 @@ var ways = []way{
 // An image that ships its own libcuda stays within its limit, whichever way its
 // programs come to it, and with compat = "route" they see its version.
 func TestImagesOwnLibcuda(t *testing.T) {
-	ownLibcuda(t, up(t, node.Options{NoEngine: true}), []string{"runc"}, ways)
+	ownLibcuda(t, up(t, node.Options{NoEngine: true}), []string{"runc"}, ownWays)
 }
 
 // The same under the engines that people have. All ways with all of them take
 // four minutes, and are for `make test-engines`.
 func TestImagesOwnLibcudaByEngine(t *testing.T) {
-	some := ways
+	some := ownWays
 	if !*everyEngine {
-		some = slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return !w.few })
+		some = slices.DeleteFunc(slices.Clone(ownWays), func(w ownWay) bool { return !w.few })
 	}
 	generations(t, node.Options{}, func(t *testing.T, n *node.Node) {
 		ownLibcuda(t, n, []string{"docker", "ctr", "shim"}, some)
 	})
 }
 
-func ownLibcuda(t *testing.T, n *node.Node, engines []string, ways []way) {
+func ownLibcuda(t *testing.T, n *node.Node, engines []string, ways []ownWay) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the driver with another version is made by changing one amd64 instruction")
 	}
