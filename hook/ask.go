@@ -80,6 +80,9 @@ func find(name string, as func(*word) string) *word {
 // words that are given twice with different values.
 func (s *Spec) Ask() (Ask, error) {
 	var a Ask
+	if s.sandbox() {
+		return a, nil // it bears the pod's annotations, but they are not for it
+	}
 	env, err := s.askedByEnv()
 	if err != nil {
 		return a, err
