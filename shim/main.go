@@ -37,7 +37,11 @@ func Main(version string) {
 		return
 	}
 	registerService()
+	sockets := inherited()
 	shim.RunShim(ctx, m)
+	for _, s := range sockets {
+		s.remove()
+	}
 }
 
 // registerService enters our task service in the place of containerd's.
@@ -58,9 +62,7 @@ func registerService() {
 			if err != nil {
 				return nil, err
 			}
-			down := s.(shutdown.Service)
-			removeSocketsAtEnd(down)
-			runc, err := newRuncTasks(ic.Context, p.(shim.Publisher), down)
+			runc, err := newRuncTasks(ic.Context, p.(shim.Publisher), s.(shutdown.Service))
 			if err != nil {
 				return nil, err
 			}

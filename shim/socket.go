@@ -15,7 +15,6 @@ import (
 	task "github.com/containerd/containerd/api/runtime/task/v3"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/pkg/shim"
-	"github.com/containerd/containerd/v2/pkg/shutdown"
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
 )
@@ -61,15 +60,17 @@ func (s *socketFile) removeIfDead() {
 	s.remove()
 }
 
-// removeSocketsAtEnd has the files of the sockets that we were started with removed
-// at the end. containerd's code looks for their names in the first container's
-// bundle, which is often gone by then.
-func removeSocketsAtEnd(down shutdown.Service) {
+// inherited returns the files of the sockets that start has left to the serving
+// process, which are to go with it. containerd's code looks for their names in the
+// first container's bundle, which is often gone by then.
+func inherited() []*socketFile {
+	var all []*socketFile
 	for _, fd := range []int{3, 4} { // the API, and with -debug a profiler
 		if s := listening(fd); s != nil {
-			down.RegisterCallback(func(context.Context) error { s.remove(); return nil })
+			all = append(all, s)
 		}
 	}
+	return all
 }
 
 // listening returns the file of the listening unix socket fd, nil if it is none.
