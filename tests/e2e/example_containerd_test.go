@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gpushare/gpushare/tests/node"
+)
+
+// exampleNode is a node whose containerd has the examples' own configuration and
+// image. build is as for containerdOf.
+func exampleNode(t *testing.T, build string) *containerdNode {
+	t.Helper()
+	var opts node.ContainerdOptions
+	crictl, err := node.EngineBin(within(t), root, "crictl")
+	if err != nil {
+		t.Skip(err)
+	}
+	opts.Crictl = filepath.Join(crictl, "crictl")
+	if build != "apt" {
+		if opts.Bin, err = node.EngineBin(within(t), root, build); err != nil {
+			t.Skip(err)
+		}
+	}
+	n := up(t, node.Options{NoEngine: true})
+	c, err := n.StartContainerd(within(t), exampleRoot(t, n), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &containerdNode{n, c}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("containerd's log ends:\n%s", n.LogTail(c.Process().Name, 15))
+		}
+		if err := c.Close(within(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, namespace := range []string{"default", "k8s.io"} {
+		if r := c.Ctr(within(t), "--namespace", namespace, "images", "tag", node.SmallImageName, debian); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	err = c.Reconfigure(within(t), func(config string) string {
+		return node.WithHandler(config, "gpushare", handlerTable(t, k))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// configFile is the example's file for this containerd.
+func configFile(k *containerdNode) string {
+	name := "config-v3.toml"
+	if strings.HasPrefix(k.c.Version, "1.") {
+		name = "config-v2.toml"
+	}
+	return filepath.Join(root, "examples/containerd", name)
+}
+
+// handlerTable is the table for gpushare out of the example's file, as one adds it
+// to a file that has the rest. Only the place of our binaries is another one.
+func handlerTable(t *testing.T, k *containerdNode) string {
+	t.Helper()
+	data, err := os.ReadFile(configFile(k))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := regexp.MustCompile(`(?m)^\[.*\.runtimes\.gpushare\]$`).FindStringIndex(string(data))
+	if at == nil {
+		t.Fatalf("%s has no table for the runtime", configFile(k))
+	}
+	return strings.ReplaceAll(string(data[at[0]:]), "/usr/local/bin/", k.n.Bin("")+"/")
+}
+
+func eachExampleNode(t *testing.T, test func(t *testing.T, k *containerdNode, env []string)) {
+	for _, build := range containerdBuilds {
+		t.Run(build, func(t *testing.T) {
+			k := exampleNode(t, build)
+			env, err := k.c.Env()
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, k, env)
+		})
+	}
+}
+
+// The examples for ctr and for crictl do what they say, with the configuration
+// that they come with.
+func TestContainerdExamples(t *testing.T) {
+	eachExampleNode(t, func(t *testing.T, k *containerdNode, env []string) {
+		t.Run("config", func(t *testing.T) { configIsWhole(t, k) })
+		t.Run("ctr", func(t *testing.T) {
+			shown(t, play(t, "containerd", env, scripts(t, "containerd")...).Stdout, 6*gib, 6*gib, 2*gib)
+			nobody(t, k.n)
+		})
+		t.Run("crictl", func(t *testing.T) {
+			all := scripts(t, "cri")
+			if len(all) != 2 {
+				t.Fatalf("%d blocks of commands, want one that starts and one that removes", len(all))
+			}
+			const ids = `echo "ids $training $notebook $pod"`
+			out := play(t, "cri", env, all[0], ids).Stdout
+			shown(t, out, 6*gib, 2*gib)
+			found := regexp.MustCompile(`(?m)^ids (\w+) (\w+) (\w+)$`).FindStringSubmatch(out)
+			if found == nil {
+				t.Fatalf("no ids in:\n%s", out)
+			}
+			if strings.Count(out, " enforced") != 2 {
+				t.Errorf("gpushare ps does not show two limited containers:\n%s", out)
+			}
+			k.filled(t, found[1], 6*gib)
+			k.filled(t, found[2], 2*gib)
+			play(t, "cri", append(env, "pod="+found[3]), all[1])
+			nobody(t, k.n)
+		})
+	})
+}
+
+// configIsWhole has containerd read the example's file alone, as the only thing in
+// its configuration.
+func configIsWhole(t *testing.T, k *containerdNode) {
+	containerd := strings.TrimSuffix(k.c.CtrArgs()[0], "ctr") + "containerd"
+	r := node.Run(within(t), nil, containerd, "--config", configFile(k), "config", "dump")
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	for _, want := range []string{`\.runtimes\.runc\]`, `\.runtimes\.gpushare\]`, `default_runtime_name = ['"]runc['"]`,
+		`(?s)\.runtimes\.gpushare\].*gpushare[.-]v1['"]`, `pod_annotations = \[['"]gpushare.io/\*['"]\]`} {
+		if !regexp.MustCompile(want).MatchString(r.Stdout) {
+			t.Errorf("containerd does not make %s of the file:\n%s", want, r.Stdout)
+		}
+	}
+}
+
+// filled has a container of the CRI plugin take all the memory that it gets, and
+// compares that with the simulator's account.
+func (k *containerdNode) filled(t *testing.T, id string, size uint64) {
+	t.Helper()
+	r := k.c.Crictl(within(t), "exec", id, "alloc", "--fill")
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	a, err := k.n.Account(within(t), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limitCase{limit: size}.judge(t, r.Stdout, a.HighWaterBytes)
+}
+
+// nobody waits until no container holds a share.
+func nobody(t *testing.T, n *node.Node) {
+	t.Helper()
+	soon(t, limit, "all shares are free again", func() bool {
+		r := n.CLI(within(t), "ps", "-q")
+		return r.Err == nil && strings.TrimSpace(r.Stdout) == ""
+	})
+}
