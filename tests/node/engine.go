@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -176,10 +177,14 @@ func (n *Node) BundleFile(id, name string) ([]byte, error) {
 }
 
 // Ctr runs ctr against the containerd that serves the node's dockerd, in a
-// namespace apart from Docker's.
+// namespace apart from Docker's. What ctr itself warns of is not in the result.
 func (n *Node) Ctr(ctx context.Context, args ...string) Result {
-	return Run(ctx, nil, append([]string{n.engine("ctr"), "-a", n.containerdSocket(), "-n", "tests"}, args...)...)
+	r := Run(ctx, nil, append([]string{n.engine("ctr"), "-a", n.containerdSocket(), "-n", "tests"}, args...)...)
+	r.Stderr = ctrWarning.ReplaceAllString(r.Stderr, "")
+	return r
 }
+
+var ctrWarning = regexp.MustCompile(`(?m)^time="[^"]*" level=warning msg="DEPRECATION: .*\n`)
 
 // Cgroup is the path of a cgroup of the node, for engines that must be told.
 func (n *Node) Cgroup(id string) string { return filepath.Join(n.cgroupParent(), id) }
