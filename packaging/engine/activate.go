@@ -62,27 +62,8 @@ func (c *containerd) activate(ctx context.Context) (string, error) {
 	}
 }
 
-// verify asks the running CRI plugin whether it knows our handler.
-func (c *containerd) verify(ctx context.Context, want bool) error {
-	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
-	defer cancel()
-	var last error
-	for {
-		handlers, err := criHandlers(ctx, c.opts.Socket)
-		if err == nil {
-			if handlers[Handler] == want {
-				return nil
-			}
-			if want {
-				return fmt.Errorf("containerd runs, but its CRI plugin does not know the handler %q", Handler)
-			}
-			return fmt.Errorf("containerd runs, but its CRI plugin still knows the handler %q", Handler)
-		}
-		last = err
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("ask containerd's CRI plugin for its handlers: %w", last)
-		case <-time.After(100 * time.Millisecond): // plugins come up one after another
-		}
-	}
+// knows asks the running CRI plugin whether it has our handler.
+func (c *containerd) knows(ctx context.Context) (bool, error) {
+	handlers, err := criHandlers(ctx, c.opts.Socket)
+	return handlers[Handler], err
 }

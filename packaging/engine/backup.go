@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,17 +87,20 @@ func (e *edit) commit() (undo func() error, err error) {
 	old := readRecord(f.recordPath())
 	oldBackup, backupErr := readOwn(f.backupPath())
 	hadBackup := backupErr == nil
-	undo = func() error {
-		err := f.put(f.content())
+	replaced := false
+	back := func() (err error) {
+		if now, readErr := readFile(f.path); replaced && (readErr != nil || digest(now.content()) != digest(f.content())) {
+			err = f.put(f.content())
+		}
 		if old != nil {
 			err = errors.Join(err, writeRecord(f, old))
 		} else {
 			err = errors.Join(err, drop(f.recordPath()))
 		}
-		if hadBackup {
-			err = errors.Join(err, writeWhole(f.backupPath(), oldBackup, 0o600, 0, 0))
-		} else {
+		if !hadBackup {
 			err = errors.Join(err, drop(f.backupPath()))
+		} else if now, readErr := readOwn(f.backupPath()); readErr != nil || !bytes.Equal(now, oldBackup) {
+			err = errors.Join(err, writeWhole(f.backupPath(), oldBackup, 0o600, 0, 0))
 		}
 		if f.noDir {
 			_ = os.Remove(filepath.Dir(f.real)) // only if it is empty
@@ -105,7 +109,7 @@ func (e *edit) commit() (undo func() error, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, undo())
+			err = errors.Join(err, back())
 		}
 	}()
 	if f.noDir {
@@ -122,10 +126,11 @@ func (e *edit) commit() (undo func() error, err error) {
 	if err := writeRecord(f, r); err != nil {
 		return nil, err
 	}
+	replaced = true
 	if err := f.put(e.after); err != nil {
 		return nil, err
 	}
-	return undo, nil
+	return back, nil
 }
 
 // forget removes what we keep beside a file, and the directory if we made it and it

@@ -20,6 +20,7 @@ const (
 	containerdSocket = "/run/containerd/containerd.sock"
 	containerdConfig = "/etc/containerd/config.toml"
 	dropInName       = "99-gpushare.toml"
+	shimType         = "io.containerd.gpushare.v1"
 )
 
 // annotations reach a container's specification, and so our shim, by these patterns;
@@ -28,14 +29,15 @@ var annotations = []any{"gpushare.io/*"}
 
 // containerd tells containerd's CRI plugin of our handler.
 type containerd struct {
-	opts   Options
-	proc   *process // nil: not running
-	binary string
-	shim   string
-	main   *file
-	before *dump
-	expect *dump // what a dump must be like afterwards, besides our handler
-	ctr    string
+	opts    Options
+	proc    *process // nil: not running
+	binary  string
+	shim    string
+	main    *file
+	release release
+	before  *dump
+	want    bool // the handler is to be there afterwards
+	ctr     string
 }
 
 func newContainerd(ctx context.Context, o Options) (*containerd, error) {
@@ -68,9 +70,11 @@ func newContainerd(ctx context.Context, o Options) (*containerd, error) {
 	if path == "" {
 		path = containerdConfig
 	}
-	exe := c.binary
-	if name, _ := generated(path, exe, c.opts.Socket); name != "" {
+	if name, _ := generated(path, c.binary, c.opts.Socket); name != "" {
 		return nil, c.refuseGenerated(name)
+	}
+	if c.binary == "" {
+		c.binary = o.Program
 	}
 	if _, err := os.Stat(c.binary); c.binary == "" || err != nil {
 		if c.binary, err = exec.LookPath("containerd"); err != nil {
@@ -80,6 +84,9 @@ func newContainerd(ctx context.Context, o Options) (*containerd, error) {
 	c.ctr = filepath.Join(filepath.Dir(c.binary), "ctr")
 	if _, err := os.Stat(c.ctr); err != nil {
 		c.ctr, _ = exec.LookPath("ctr")
+	}
+	if c.release, err = containerdVersion(ctx, c.binary); err != nil {
+		return nil, err
 	}
 	if c.main, err = readFile(path); err != nil {
 		return nil, err
@@ -114,6 +121,7 @@ func (c *containerd) plan(ctx context.Context, install bool) (*edit, error) {
 		}
 	}
 	dir := dropInDir(c.main, parsed)
+	c.want = install
 	if !install {
 		return c.planRemoval(dir)
 	}
@@ -122,6 +130,9 @@ func (c *containerd) plan(ctx context.Context, install bool) (*edit, error) {
 	}
 	if c.before.plugin == "" {
 		return nil, refuse("%s has no CRI plugin to register a handler with", c.binary)
+	}
+	if err := c.onPath(); err != nil {
+		return nil, err
 	}
 	handler, notes := c.handler()
 	if same := at(c.before.runtimes(), Handler); same != nil && contains(same, handler) {
@@ -206,6 +217,9 @@ func (c *containerd) handler() (tree, []string) {
 		}
 	}
 	h["runtime_type"] = "io.containerd.runc.v2"
+	if c.byType() {
+		h["runtime_type"] = shimType
+	}
 	h["runtime_path"] = c.shim
 	h["pod_annotations"], h["container_annotations"] = patterns["pod_annotations"], patterns["container_annotations"]
 	h["privileged_without_host_devices"] = true
@@ -213,6 +227,25 @@ func (c *containerd) handler() (tree, []string) {
 		h["options"] = options
 	}
 	return h, notes
+}
+
+// byType says that the handler has to name our shim by its type, which containerd
+// looks for on its PATH: the CRI plugin before 1.6.21 forgets runtime_path, and would
+// run plain runc without a word.
+func (c *containerd) byType() bool { return c.release.before(release{1, 6, 21}) }
+
+// onPath refuses a containerd that has to find our shim by name and would not.
+func (c *containerd) onPath() error {
+	if !c.byType() || c.proc == nil {
+		return nil
+	}
+	for _, dir := range append(filepath.SplitList(c.proc.env("PATH")), filepath.Dir(c.binary)) {
+		if sameFile(filepath.Join(dir, filepath.Base(c.shim)), c.shim) {
+			return nil
+		}
+	}
+	return refuse("containerd %d.%d.%d finds shims only on its PATH (%s), where %s is not: link it there, for example ln -s %s /usr/local/bin/",
+		c.release[0], c.release[1], c.release[2], c.proc.env("PATH"), filepath.Base(c.shim), c.shim)
 }
 
 func isPlainRuntime(v any) bool {

@@ -56,9 +56,16 @@ func (c *containerd) planMain(ctx context.Context, version int64, handler tree, 
 		base = original
 	} else if base != nil {
 		var found bool
-		if base, found = withoutBlock(base); found {
+		if base, found = withoutBlock(base, readRecord(f.recordPath()) != nil); found {
 			notes = append(notes, f.path+" has been edited since; only our own part of it is written anew")
 		}
+	}
+	plain, err := parseTOML(f.path, base)
+	if err != nil {
+		return nil, err
+	}
+	if at(plain, "plugins", criPlugin(version), "containerd", "runtimes", Handler) != nil {
+		return nil, refuse("%s has a handler %q already that this program did not write; remove it, or give it another name", f.path, Handler)
 	}
 	l := layout{newline: "\n"}
 	if bytes.Contains(base, []byte("\r\n")) {
@@ -88,6 +95,9 @@ func (c *containerd) planMain(ctx context.Context, version int64, handler tree, 
 	after := withBlock(start, block, l)
 	if tried, err = c.try(ctx, after); err != nil {
 		return nil, refuse("%s: with our handler added, %w", f.path, err)
+	}
+	if at(tried.runtimes(), Handler) == nil {
+		return nil, refuse("%s: a handler added to it does not reach containerd, as where an imported file has the table of the CRI plugin too and replaces it; define the handler there by hand, see docs/reference/install.md", f.path)
 	}
 	if found := c.before.compare(tried); len(found) > 0 {
 		return nil, refuse("%s: adding our handler would change other settings too: %s", f.path, strings.Join(found, ", "))
@@ -132,7 +142,7 @@ func (c *containerd) removal(f *file, own bool) (*edit, error) {
 	if !f.exists {
 		return e, nil
 	}
-	rest, found := withoutBlock(f.data)
+	rest, found := withoutBlock(f.data, readRecord(f.recordPath()) != nil)
 	if !found {
 		return e, nil
 	}
@@ -155,6 +165,9 @@ func (c *containerd) check(ctx context.Context) error {
 	}
 	if found := c.before.compare(after); len(found) > 0 {
 		return fmt.Errorf("other settings would change too: %s", strings.Join(found, ", "))
+	}
+	if have := at(after.runtimes(), Handler) != nil; have != c.want {
+		return fmt.Errorf("containerd reads its files as if nothing had been changed (handler %q: %t, want %t)", Handler, have, c.want)
 	}
 	return nil
 }

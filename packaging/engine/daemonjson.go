@@ -66,13 +66,6 @@ func withoutRuntime(name string, data []byte) (after []byte, found bool, err err
 	if err != nil || body == nil {
 		return data, false, err
 	}
-	if def, _, there := top.find("default-runtime"); there {
-		var text string
-		if json.Unmarshal(body[def.value:def.end], &text) == nil && text == Handler {
-			return nil, false, refuse("%s: %s: %q is docker's default runtime; make it another one first",
-				name, position(body, def.key), Handler)
-		}
-	}
 	runtimes, at, there := top.find("runtimes")
 	if !there || body[runtimes.value] != '{' {
 		return data, false, nil
@@ -89,6 +82,22 @@ func withoutRuntime(name string, data []byte) (after []byte, found bool, err err
 		body = remove(body, o, i)
 	}
 	return slices.Concat(bom, body), true, nil
+}
+
+// notDefault refuses to take away the runtime that docker starts containers with.
+func notDefault(name string, data []byte) error {
+	_, body, top, err := parseDaemonJSON(name, data)
+	if err != nil || body == nil {
+		return err
+	}
+	if def, _, there := top.find("default-runtime"); there {
+		var text string
+		if json.Unmarshal(body[def.value:def.end], &text) == nil && text == Handler {
+			return refuse("%s: %s: %q is docker's default runtime; make it another one first",
+				name, position(body, def.key), Handler)
+		}
+	}
+	return nil
 }
 
 // parseDaemonJSON splits off a byte order mark. body is nil if there is no text.

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,9 +23,6 @@ const (
 	dockerConfig  = "/etc/docker/daemon.json"
 	dockerPIDFile = "/var/run/docker.pid"
 )
-
-// reloadTimeout is how long an engine may take to take a new configuration.
-const reloadTimeout = 10 * time.Second
 
 // docker tells dockerd of our runtime by its path, the one form that every version
 // honours: 20.10 and 23 run plain runc for a runtime given by type.
@@ -94,17 +90,19 @@ func (d *docker) plan(_ context.Context, install bool) (*edit, error) {
 	e := &edit{file: f, activation: "dockerd reloads its configuration (SIGHUP); containers go on"}
 	record, original := f.history()
 	if !install {
+		if err := notDefault(f.path, f.content()); err != nil {
+			return nil, err
+		}
 		if record != nil {
-			// Looked at for what uninstall has to refuse, then put back as it was.
-			if _, _, err := withoutRuntime(f.path, f.content()); err != nil {
-				return nil, err
-			}
 			e.after, e.base = original, original
 			return e, nil
 		}
 		after, found, err := withoutRuntime(f.path, f.content())
 		if err != nil {
 			return nil, err
+		}
+		if _, _, err := withRuntime(f.path, f.content(), d.runtime); err != nil && readRecord(f.recordPath()) == nil {
+			return nil, err // somebody else's runtime of our name
 		}
 		if found {
 			e.notes = append(e.notes, f.path+" has been edited since; only our own key of it is taken out")
@@ -181,29 +179,14 @@ func (d *docker) activate(context.Context) (string, error) {
 	return "", nil
 }
 
-// verify waits until dockerd lists our runtime, or does not any more.
-func (d *docker) verify(ctx context.Context, want bool) error {
-	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
-	defer cancel()
-	for {
-		info, err := d.api.info(ctx)
-		if err == nil {
-			if r, there := info.Runtimes[Handler]; there == want && (!want || r.Path == d.runtime) {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			if err != nil {
-				return fmt.Errorf("ask dockerd for its runtimes: %w", err)
-			}
-			if want {
-				return fmt.Errorf("dockerd was told to reload %s, but does not list the runtime %q within %v; its log says why (journalctl -u docker)", d.file.path, Handler, reloadTimeout)
-			}
-			return fmt.Errorf("dockerd was told to reload %s, but still lists the runtime %q after %v; its log says why (journalctl -u docker)", d.file.path, Handler, reloadTimeout)
-		case <-time.After(50 * time.Millisecond): // dockerd says nothing when it has reloaded
-		}
+// knows asks dockerd whether it lists our runtime.
+func (d *docker) knows(ctx context.Context) (bool, error) {
+	info, err := d.api.info(ctx)
+	if err != nil {
+		return false, err
 	}
+	r, there := info.Runtimes[Handler]
+	return there && r.Path == d.runtime, nil
 }
 
 // users names the containers that were made with our runtime. They cannot be

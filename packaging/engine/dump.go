@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +88,8 @@ func (d *dump) compare(after *dump) []string {
 	var found []string
 	differences(nil, d.all, after.all, func(path []string) {
 		text := strings.Join(path, ".")
-		if text == "imports" || slices.Equal(path, []string{"plugins", after.plugin, "containerd", "runtimes", Handler}) {
+		if own := []string{"plugins", after.plugin, "containerd", "runtimes", Handler}; text == "imports" ||
+			len(path) >= len(own) && slices.Equal(path[:len(own)], own) {
 			return
 		}
 		found = append(found, text)
@@ -117,25 +119,34 @@ func differences(path []string, a, b tree, report func([]string)) {
 	}
 }
 
-var versionText = regexp.MustCompile(`\bv?(\d+)\.(\d+)\.\d+`)
+// release is a version of containerd: major, minor, patch.
+type release [3]int
 
-// containerdVersion asks the binary for its version, major and minor.
-func containerdVersion(ctx context.Context, binary string) (major, minor int, err error) {
+func (r release) before(other release) bool { return slices.Compare(r[:], other[:]) < 0 }
+
+var versionText = regexp.MustCompile(`\bv?(\d+)\.(\d+)\.(\d+)`)
+
+// containerdVersion asks the binary for its version.
+func containerdVersion(ctx context.Context, binary string) (r release, err error) {
 	if err := config.CheckRootOwned(binary); err != nil {
-		return 0, 0, refuse("%s would be run as root: %w", binary, err)
+		return r, refuse("%s would be run as root: %w", binary, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, dumpTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, "--version").Output()
 	if err != nil {
-		return 0, 0, fmt.Errorf("ask %s for its version: %w", binary, err)
+		return r, fmt.Errorf("ask %s for its version: %w", binary, err)
 	}
 	m := versionText.FindSubmatch(out)
 	if m == nil {
-		return 0, 0, fmt.Errorf("ask %s for its version: it says %.80q", binary, out)
+		return r, fmt.Errorf("ask %s for its version: it says %.80q", binary, out)
 	}
-	_, err = fmt.Sscan(string(m[1])+" "+string(m[2]), &major, &minor)
-	return major, minor, err
+	for i := range r {
+		if r[i], err = strconv.Atoi(string(m[i+1])); err != nil {
+			return r, fmt.Errorf("ask %s for its version: %w", binary, err)
+		}
+	}
+	return r, nil
 }
 
 // tryDump asks about a content that is not in place yet: a file of another name

@@ -55,6 +55,9 @@ type Options struct {
 	Socket string
 	// BinDir has gpushare-runtime and the shim; LibDir has the probe program.
 	BinDir, LibDir string
+	// Program is the containerd to ask about files if none runs; empty: the one on
+	// the PATH.
+	Program string
 	// DryRun shows and touches nothing.
 	DryRun bool
 	// NoRestart leaves reloading or restarting the engine to the caller.
@@ -77,8 +80,8 @@ type driver interface {
 	// activate makes the running engine take the files. It returns what is left for
 	// people to do; empty: nothing.
 	activate(ctx context.Context) (todo string, err error)
-	// verify asks the running engine whether it knows the handler.
-	verify(ctx context.Context, want bool) error
+	// knows asks the running engine whether it has the handler.
+	knows(ctx context.Context) (bool, error)
 	// probe runs a container that must be denied at limit bytes.
 	probe(ctx context.Context, limit uint64) error
 }

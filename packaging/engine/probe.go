@@ -192,7 +192,11 @@ func (c *containerd) probe(ctx context.Context, limit uint64) (err error) {
 		return fmt.Errorf("make the probe's root file system: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := writeDir(dir, root); err != nil {
+	rootfs := filepath.Join(dir, "rootfs")
+	if err := os.Mkdir(rootfs, 0o755); err != nil {
+		return fmt.Errorf("make the probe's root file system: %w", err)
+	}
+	if err := writeDir(rootfs, root); err != nil {
 		return err
 	}
 	name := unique()
@@ -204,8 +208,8 @@ func (c *containerd) probe(ctx context.Context, limit uint64) (err error) {
 		_, _ = c.ctl(clean, "containers", "rm", name)
 		_, _ = c.ctl(clean, "namespaces", "rm", probeName)
 	}()
-	out, err := c.ctl(ctx, "run", "--rm", "--rootfs", "--runtime", c.shim, "--env", fmt.Sprintf("GPUSHARE_MEMORY=%dB", limit),
-		dir, name, probePath, fmt.Sprint(limit))
+	out, err := c.ctl(ctx, "run", "--rm", "--rootfs", "--runtime", c.shim, "--fifo-dir", filepath.Join(dir, "fifo"), "--cgroup", "/"+name, "--env", fmt.Sprintf("GPUSHARE_MEMORY=%dB", limit),
+		rootfs, name, probePath, fmt.Sprint(limit))
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return fmt.Errorf("run the probe container: %w", err)
@@ -217,14 +221,20 @@ func (c *containerd) probe(ctx context.Context, limit uint64) (err error) {
 	return said(out, status)
 }
 
-// ctl runs ctr in the probe's namespace.
+// ctl runs ctr in the probe's namespace and returns its output. A container that ends
+// badly is no error of ctr's own, but its words may be on either stream.
 func (c *containerd) ctl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.ctr, append([]string{"--address", c.opts.Socket, "--namespace", probeName}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return string(out), err
+	if err != nil && out.Len() == 0 {
+		return lastLine(said.String()), err
+	}
+	return out.String(), err
 }

@@ -109,3 +109,17 @@ func (p *process) flag(names ...string) (string, bool) {
 	}
 	return "", false
 }
+
+// env returns a variable of the environment that the process was started with.
+func (p *process) env(name string) string {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "environ"))
+	if err != nil {
+		return ""
+	}
+	for v := range strings.SplitSeq(string(text), "\x00") {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -20,6 +20,9 @@ import (
 // undoTimeout bounds taking a change back, also after an interrupt.
 const undoTimeout = 30 * time.Second
 
+// reloadTimeout is how long an engine may take to read a new configuration.
+const reloadTimeout = 10 * time.Second
+
 func open(ctx context.Context, o Options) (driver, error) {
 	if os.Geteuid() != 0 {
 		return nil, refuse("root is needed to change an engine's configuration")
@@ -92,14 +95,14 @@ func (o Options) settle(ctx context.Context, d driver, same bool) error {
 		return err
 	}
 	todo := ""
-	if !same || !knows(ctx, d) {
-		var err error
+	have, err := d.knows(ctx)
+	if !same || err != nil || !have {
 		if todo, err = d.activate(ctx); err != nil {
 			return err
 		}
 		if todo != "" {
 			o.Say("still to do: %s; then run this again to check it", todo)
-		} else if err := d.verify(ctx, true); err != nil {
+		} else if err := o.await(ctx, d, true); err != nil {
 			return err
 		}
 	}
@@ -130,12 +133,29 @@ func (o Options) settle(ctx context.Context, d driver, same bool) error {
 	return nil
 }
 
-// knows asks whether the running engine has our handler already. A question to
-// which the answer is no takes a second.
-func knows(ctx context.Context, d driver) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+// await waits until the engine has our handler, or has it no more.
+func (o Options) await(ctx context.Context, d driver, want bool) error {
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
-	return d.verify(ctx, true) == nil
+	for {
+		have, err := d.knows(ctx)
+		if err == nil && have == want {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond): // engines say nothing when they have read their files
+			continue
+		}
+		verb := "does not know"
+		if !want {
+			verb = "still knows"
+		}
+		if err != nil && !errors.Is(err, ctx.Err()) {
+			return fmt.Errorf("ask %s whether it knows %q: %w", o.Engine, Handler, err)
+		}
+		return fmt.Errorf("%s was told to read its configuration, and %s %q after %v; its log says why (journalctl -u %s)", o.Engine, verb, Handler, reloadTimeout, o.Engine)
+	}
 }
 
 // probeLimit is a limit that a small program can reach: a context and a little more.
@@ -260,7 +280,7 @@ func (o Options) unsettle(ctx context.Context, d driver) error {
 		o.Say("still to do: %s", todo)
 		return nil
 	}
-	if err := d.verify(ctx, false); err != nil {
+	if err := o.await(ctx, d, false); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

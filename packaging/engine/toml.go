@@ -159,8 +159,9 @@ func withBlock(data []byte, block string, l layout) []byte {
 }
 
 // withoutBlock returns data without what is ours: what stands between the marks, or,
-// where a program has dropped the comments, the tables of our handler.
-func withoutBlock(data []byte) (after []byte, found bool) {
+// where written is set and a program has dropped the comments since, the tables of
+// our handler.
+func withoutBlock(data []byte, written bool) (after []byte, found bool) {
 	begin := bytes.Index(data, []byte(markBegin))
 	if begin >= 0 && (begin == 0 || data[begin-1] == '\n') {
 		if n := bytes.Index(data[begin:], []byte("\n"+markEnd)); n >= 0 {
@@ -178,6 +179,9 @@ func withoutBlock(data []byte) (after []byte, found bool) {
 			}
 			return slices.Concat(data[:begin], data[end:]), true
 		}
+	}
+	if !written {
+		return data, false
 	}
 	var out []byte
 	ours := false

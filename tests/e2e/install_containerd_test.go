@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpushare/gpushare/tests/node"
+)
+
+// TestInstallContainerd installs into a containerd that does not know gpushare, finds
+// that its handler enforces a limit through the CRI plugin, and takes it out again.
+func TestInstallContainerd(t *testing.T) {
+	for _, build := range containerdBuilds {
+		t.Run(build, func(t *testing.T) {
+			n, c := bareContainerd(t, build)
+			file := filepath.Join(c.Dir(), "config.toml")
+			before := content(t, file)
+			call := func(command string, flags ...string) node.Result {
+				t.Helper()
+				return n.CLI(within(t), append([]string{command, "--engine", "containerd", "--socket", filepath.Join(c.Dir(), "ctrd.sock")}, flags...)...)
+			}
+			if r := call("install", "--dry-run"); r.Err != nil || !strings.Contains(r.Stdout, ".containerd.runtimes.gpushare]") {
+				t.Fatalf("dry run: %v\n%s", r.Err, r.Stdout)
+			}
+			if !bytes.Equal(before, content(t, file)) {
+				t.Fatal("the dry run wrote config.toml")
+			}
+			// systemd does not run this containerd, so people are told to restart it.
+			r := call("install")
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			for _, want := range []string{"still to do: restart containerd", "a probe container was denied at its limit"} {
+				if !strings.Contains(r.Stderr, want) {
+					t.Errorf("install does not say %q:\n%s", want, r.Stderr)
+				}
+			}
+			restart(t, c)
+			installed := content(t, file)
+			if r = call("install"); r.Err != nil || !strings.Contains(r.Stderr, `containerd knows "gpushare"`) {
+				t.Fatalf("second install: %v\n%s", r.Err, r.Stderr)
+			}
+			if !bytes.Equal(installed, content(t, file)) {
+				t.Error("the second install wrote config.toml")
+			}
+			if r := c.Ctr(within(t), "namespaces", "list", "--quiet"); strings.Contains(r.Stdout, "gpushare-probe") {
+				t.Errorf("the probe left its namespace: %s", r.Stdout)
+			}
+			// The handler, and not plain runc in its stead, is what a pod gets.
+			fill, out := criEngine{&containerdNode{n, c}, node.HandlerShim}.run(t, share("1Gi"), "alloc", "--fill")
+			if !strings.Contains(out.Stdout, "CUDA_ERROR_OUT_OF_MEMORY") {
+				t.Errorf("a pod's container: %v\n%s", out.Err, out.Stdout)
+			}
+			fill.remove()
+			if r = call("uninstall"); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if now := content(t, file); !bytes.Equal(before, now) {
+				t.Errorf("config.toml is not what it was:\n%s", now)
+			}
+			restart(t, c)
+			if r = call("uninstall"); r.Err != nil || !strings.Contains(r.Stderr, "no change") {
+				t.Errorf("second uninstall: %v\n%s", r.Err, r.Stderr)
+			}
+			t.Run("taken back", func(t *testing.T) {
+				repair := swap(t, n.Bin("containerd-shim-gpushare-v1"), content(t, filepath.Join(stockBin(c), "containerd-shim-runc-v2")))
+				r := call("install")
+				repair()
+				if r.Code != 1 || !strings.Contains(r.Stderr, "was not held to its limit") || !strings.Contains(r.Stderr, "the change was taken back") {
+					t.Errorf("a shim that does nothing: status %d\n%s", r.Code, r.Stderr)
+				}
+				if !bytes.Equal(before, content(t, file)) {
+					t.Error("config.toml is not what it was")
+				}
+			})
+		})
+	}
+}
+
+func restart(t *testing.T, c *node.Containerd) {
+	t.Helper()
+	if err := c.Process().Stop(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(within(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stockBin is where the stock shim of a containerd is.
+func stockBin(c *node.Containerd) string { return filepath.Dir(c.CtrArgs()[0]) }
+
+// bareContainerd is a node with a private containerd whose configuration has no
+// handler of ours.
+func bareContainerd(t *testing.T, build string) (*node.Node, *node.Containerd) {
+	t.Helper()
+	var opts node.ContainerdOptions
+	var err error
+	if opts.Crictl, err = node.EngineBin(within(t), root, "crictl"); err != nil {
+		t.Skip(err)
+	}
+	opts.Crictl += "/crictl"
+	opts.Bin = "/usr/bin"
+	if build != "apt" {
+		if opts.Bin, err = node.EngineBin(within(t), root, build); err != nil {
+			t.Skip(err)
+		}
+	}
+	n := up(t, node.Options{Memory: "4GiB", NoEngine: true})
+	place(t, "build/lib/gpushare-probe", filepath.Join(n.Dir, "lib/gpushare/probe"))
+	c, err := n.StartContainerd(within(t), image(n), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("containerd's log ends:\n%s", n.LogTail(c.Process().Name, 15))
+		}
+		if err := c.Close(within(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	file := filepath.Join(c.Dir(), "config.toml")
+	// From the first handler that is ours on, which is all that follows runc's.
+	ours := regexp.MustCompile(`(?s)\[plugins\.[^]]*\.containerd\.runtimes\.gpushare\].*`)
+	if err := os.WriteFile(file, ours.ReplaceAll(content(t, file), nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	restart(t, c)
+	return n, c
+}
