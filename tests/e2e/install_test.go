@@ -9,25 +9,29 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gpushare/gpushare/tests/node"
 )
 
-// installable starts a node whose docker does not know gpushare yet, and a probe
-// program where `gpushare install` looks for it.
-func installable(t *testing.T, edit func(n *node.Node, daemon map[string]any)) *node.Node {
-	t.Helper()
-	n := up(t, node.Options{Memory: "4GiB", EditDaemon: func(n *node.Node, daemon map[string]any) {
-		runtimes := daemon["runtimes"].(map[string]any)
-		delete(runtimes, node.Runtime)
+// withoutUs are options for a node whose docker does not know gpushare yet.
+func withoutUs(edit func(n *node.Node, daemon map[string]any)) node.Options {
+	return node.Options{Memory: "4GiB", EditDaemon: func(n *node.Node, daemon map[string]any) {
+		delete(daemon["runtimes"].(map[string]any), node.Runtime)
 		if edit != nil {
 			edit(n, daemon)
 		}
-	}})
+	}}
+}
+
+// probed puts the probe program where `gpushare install` looks for it.
+func probed(t *testing.T, n *node.Node) *node.Node {
+	t.Helper()
 	place(t, "build/lib/gpushare-probe", filepath.Join(n.Dir, "lib/gpushare/probe"))
 	return n
 }
@@ -95,7 +99,10 @@ func noProbe(t *testing.T, n *node.Node) {
 }
 
 func TestInstallDocker(t *testing.T) {
-	n := installable(t, nil)
+	generations(t, withoutUs(nil), func(t *testing.T, n *node.Node) { installDocker(t, probed(t, n)) })
+}
+
+func installDocker(t *testing.T, n *node.Node) {
 	file := filepath.Join(n.Dir, "daemon.json")
 	before := content(t, file)
 
@@ -146,7 +153,7 @@ func stat(t *testing.T, path string) os.FileInfo {
 // Whatever makes a probe fail, docker's configuration is as it was, docker does not
 // list the runtime, and the reason is said.
 func TestInstallDockerIsTakenBack(t *testing.T) {
-	n := installable(t, nil)
+	n := probed(t, up(t, withoutUs(nil)))
 	before := content(t, filepath.Join(n.Dir, "daemon.json"))
 	plain := "#!/bin/sh\nexec runc \"$@\"\n"
 	for _, c := range []struct {
@@ -233,9 +240,9 @@ func mode(t *testing.T, path string, m os.FileMode) (repair func()) {
 // A runtime given by its type is one that docker before 24 replaces by plain runc
 // without a word. It is neither overwritten nor taken for ours.
 func TestInstallDockerRuntimeType(t *testing.T) {
-	n := installable(t, func(n *node.Node, daemon map[string]any) {
+	n := up(t, withoutUs(func(n *node.Node, daemon map[string]any) {
 		daemon["runtimes"].(map[string]any)[node.Runtime] = map[string]string{"runtimeType": "io.containerd.gpushare.v1"}
-	})
+	}))
 	file := filepath.Join(n.Dir, "daemon.json")
 	before := content(t, file)
 	r := docked(t, n, "install")
@@ -244,5 +251,62 @@ func TestInstallDockerRuntimeType(t *testing.T) {
 	}
 	if !bytes.Equal(before, content(t, file)) {
 		t.Error("daemon.json was changed")
+	}
+}
+
+// TestInstallDockerInterrupted ends installs by Ctrl-C and by SIGKILL at many moments:
+// daemon.json is the old or the new one, whole, after a Ctrl-C the old one unless the
+// install was done, and the next install and uninstall leave nothing behind.
+func TestInstallDockerInterrupted(t *testing.T) {
+	n := probed(t, up(t, withoutUs(nil)))
+	file := filepath.Join(n.Dir, "daemon.json")
+	before := content(t, file)
+	begin := time.Now()
+	if r := docked(t, n, "install"); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	whole, after := time.Since(begin), content(t, file)
+	if r := docked(t, n, "uninstall"); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	const moments = 16
+	ended := map[int]int{}
+	for i := range moments {
+		sig := []os.Signal{os.Interrupt, syscall.SIGKILL}[i%2]
+		cmd := exec.Command(n.Bin("gpushare"), "--config", n.ConfigFile(), "install", "--engine", "docker", "--socket", filepath.Join(n.Dir, "docker.sock"))
+		var said strings.Builder
+		cmd.Stderr = &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// The moment is what is tried here; nothing depends on what it hits.
+		time.Sleep(whole * time.Duration(i+1) / moments)
+		_ = cmd.Process.Signal(sig)
+		_ = cmd.Wait()
+		code := cmd.ProcessState.ExitCode()
+		ended[code]++
+		now := content(t, file)
+		switch {
+		case !bytes.Equal(now, before) && !bytes.Equal(now, after):
+			t.Fatalf("daemon.json is neither the old nor the new one:\n%s", now)
+		case sig == os.Interrupt && (code == 0) != bytes.Equal(now, after):
+			t.Errorf("status %d and daemon.json\n%s\n%s", code, now, said.String())
+		case sig == os.Interrupt && code != 0 && code != 130 && code != -1: // -1: before it could listen for signals
+			t.Errorf("status %d:\n%s", code, said.String())
+		}
+		if sig == os.Interrupt {
+			noProbe(t, n)
+		}
+		if r := docked(t, n, "install"); r.Err != nil {
+			t.Errorf("install after %v: %v", sig, r.Err)
+		}
+		if r := docked(t, n, "uninstall"); r.Err != nil {
+			t.Errorf("uninstall after %v: %v", sig, r.Err)
+		}
+		clean(t, n, before)
+	}
+	t.Logf("an install takes %v; statuses of %d that were ended: %v", whole.Round(time.Millisecond), moments, ended)
+	if ended[130] == 0 {
+		t.Error("no Ctrl-C came in time")
 	}
 }
