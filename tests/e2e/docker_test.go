@@ -73,6 +73,35 @@ func startRefused(t *testing.T, n *node.Node, flags []string, words ...string) {
 	c.remove()
 }
 
+// namedDocker is a current Docker with our runtime under one of its names.
+type namedDocker struct {
+	docker
+	runtime string
+}
+
+func (d namedDocker) run(t *testing.T, env []string, args ...string) (container, node.Result) {
+	t.Helper()
+	flags := []string{"--runtime", d.runtime}
+	for _, e := range env {
+		flags = append(flags, "-e", e)
+	}
+	c := createDocker(t, d.n, flags, args...)
+	return c, d.n.Docker(within(t), "start", "-a", c.id)
+}
+
+// The memory limit under a current Docker, to the byte.
+func TestMemoryLimitDocker(t *testing.T) {
+	n := currentDocker(t)
+	versions(t, n)
+	for name, runtime := range dockerRuntimes {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range byLookup {
+				t.Run(c.name, func(t *testing.T) { c.check(t, n, namedDocker{docker{n}, runtime}) })
+			}
+		})
+	}
+}
+
 // A current Docker holds containers to their share, however our runtime is named
 // to it.
 func TestDockerRuntimes(t *testing.T) {
