@@ -109,6 +109,7 @@ engines: need-go ## Build the container engines that the tests need beside the m
 
 engines-all: engines
 	@GO=$(GO) tests/setup/engines.sh containerd-1.7 containerd-2.2 containerd-2.3
+	@tests/setup/engines-docker.sh
 
 # ---- tests --------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ var lists = map[string]func() ([]step, error){
 		return append(steps, fuzz...), err
 	},
 	"e2e":         func() ([]step, error) { return e2e("."), nil },
-	"engines":     func() ([]step, error) { return e2e("TestMemoryLimit"), nil },
+	"engines":     func() ([]step, error) { return append(e2e("TestMemoryLimit"), everyEngine()), nil },
 	"clients":     func() ([]step, error) { return clients("-full", "-record", "docs/measurements"), nil },
 	"real-driver": func() ([]step, error) { return realDriver(), nil },
 	"lint":        func() ([]step, error) { return lint(), nil },
@@ -109,6 +109,13 @@ func lint() []step {
 
 func e2e(pattern string) []step {
 	return []step{goTest("containers", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m", "-run", pattern, "./tests/e2e/...")}
+}
+
+// everyEngine runs what is about Docker and about images under all engines that
+// are built, nothing left out.
+func everyEngine() step {
+	return goTest("docker and images, every engine", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m",
+		"-run", "^(TestDocker|TestImagesOwnLibcuda|TestForeignCode)", "./tests/e2e/...", "-args", "-engines")
 }
 
 // clients runs the Python clients that must work, and others if flags say so.
