@@ -230,13 +230,18 @@ func (m *Manager) aliveLocked(c *container) bool {
 	if r.Init.IsZero() {
 		return r.Claimant.Alive()
 	}
-	if r.Init.Alive() {
+	if r.Init.Alive() && !r.Init.Ending() {
 		return true
 	}
+	// Processes leave their group after the driver's files are closed; a first process
+	// that has may stay for long, until others have been reaped.
 	if r.Group.Usable() {
 		if pids, err := m.tree.Processes(r.Group); err == nil {
 			return len(pids) > 0
 		}
+	}
+	if r.Init.Alive() {
+		return true
 	}
 	if c.dir == nil {
 		return false

@@ -34,17 +34,17 @@ func (id ID) IsZero() bool { return id.PID == 0 }
 
 // Lookup returns the ID of the process that has that PID now, or ErrGone.
 func Lookup(pid int) (ID, error) {
-	start, state, threads, err := stat(pid)
+	s, err := stat(pid)
 	if err != nil {
 		return ID{}, err
 	}
 	// The first thread of a process can end before the others, and does so for a
 	// moment when another thread calls execve, as Go's runtime may: only with its
 	// last thread has a process ended.
-	if state == 'X' || state == 'Z' && threads <= 1 {
+	if s.state == 'X' || s.state == 'Z' && s.threads <= 1 {
 		return ID{}, fmt.Errorf("look up process %d: %w", pid, ErrGone)
 	}
-	return ID{PID: pid, Start: start}, nil
+	return ID{PID: pid, Start: s.start}, nil
 }
 
 // Alive reports whether the process still runs. A zombie does not.
@@ -56,38 +56,57 @@ func (id ID) Alive() bool {
 	return err == nil && now.Start == id.Start
 }
 
-// stat reads the start time, the state letter and the number of threads of a process.
-func stat(pid int) (start uint64, state byte, threads uint64, err error) {
+// Ending reports whether the process has one thread left and that one is on its way
+// out: it runs no code of its own any more. It need not be a zombie yet. The first
+// process of a PID namespace waits until the others have been reaped, and those that
+// were exec'd into it have parents outside, which may be dead or slow.
+func (id ID) Ending() bool {
+	if id.IsZero() {
+		return false
+	}
+	const exiting = 0x4 // PF_EXITING
+	s, err := stat(id.PID)
+	return err == nil && s.start == id.Start && s.threads <= 1 && s.flags&exiting != 0
+}
+
+// status is what is read of /proc/PID/stat.
+type status struct {
+	start, threads, flags uint64
+	state                 byte
+}
+
+func stat(pid int) (status, error) {
 	if pid <= 0 {
-		return 0, 0, 0, fmt.Errorf("look up process %d: %w", pid, ErrGone)
+		return status{}, fmt.Errorf("look up process %d: %w", pid, ErrGone)
 	}
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			err = ErrGone
 		}
-		return 0, 0, 0, fmt.Errorf("look up process %d: %w", pid, err)
+		return status{}, fmt.Errorf("look up process %d: %w", pid, err)
 	}
 	return parseStat(raw)
 }
 
 // parseStat reads a line of /proc/PID/stat. The command name is the tenant's
 // and may hold blanks and brackets: what counts is after the last one.
-func parseStat(raw []byte) (start uint64, state byte, threads uint64, err error) {
+func parseStat(raw []byte) (s status, err error) {
 	_, tail, ok := bytesCutLast(raw, ')')
 	fields := strings.Fields(string(tail))
 	if !ok || len(fields) < 20 || len(fields[0]) != 1 {
-		return 0, 0, 0, errors.New("read process state: malformed line")
+		return status{}, errors.New("read process state: malformed line")
 	}
-	start, err = strconv.ParseUint(fields[19], 10, 64)
-	if err != nil {
-		return 0, 0, 0, fmt.Errorf("read process state: %w", err)
+	s.state = fields[0][0]
+	for _, f := range []struct {
+		to   *uint64
+		text string
+	}{{&s.start, fields[19]}, {&s.threads, fields[17]}, {&s.flags, fields[6]}} {
+		if *f.to, err = strconv.ParseUint(f.text, 10, 64); err != nil {
+			return status{}, fmt.Errorf("read process state: %w", err)
+		}
 	}
-	threads, err = strconv.ParseUint(fields[17], 10, 64)
-	if err != nil {
-		return 0, 0, 0, fmt.Errorf("read process state: %w", err)
-	}
-	return start, fields[0][0], threads, nil
+	return s, nil
 }
 
 func bytesCutLast(b []byte, sep byte) (before, after []byte, ok bool) {

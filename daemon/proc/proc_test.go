@@ -99,12 +99,12 @@ func TestOpenRefusesAnotherProcessOfThatPID(t *testing.T) {
 
 func TestParseStatWithHostileName(t *testing.T) {
 	tail := "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20 21"
-	start, state, threads, err := parseStat([]byte("7 (a) R 9 (b) ) " + tail))
-	if err != nil || start != 4242 || state != 'S' || threads != 17 {
-		t.Fatalf("parseStat = %d, %c, %d, %v", start, state, threads, err)
+	got, err := parseStat([]byte("7 (a) R 9 (b) ) " + tail))
+	if want := (status{start: 4242, state: 'S', threads: 17, flags: 6}); err != nil || got != want {
+		t.Fatalf("parseStat = %+v, %v; want %+v", got, err, want)
 	}
 	for _, bad := range []string{"", "7 (a", "7 (a) S 1 2", "7 (a) SS " + tail[2:], "7 (a) " + strings.Replace(tail, "4242", "x", 1)} {
-		if _, _, _, err := parseStat([]byte(bad)); err == nil {
+		if _, err := parseStat([]byte(bad)); err == nil {
 			t.Errorf("parseStat(%q) succeeded", bad)
 		}
 	}
