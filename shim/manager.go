@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/containerd/containerd/api/types"
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
@@ -18,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
+	"github.com/gpushare/gpushare/hook/create"
 	"github.com/gpushare/gpushare/internal/config"
 )
 
@@ -72,16 +75,41 @@ func (m *manager) Info(ctx context.Context, stdin io.Reader) (*types.RuntimeInfo
 }
 
 // Stop removes what a dead shim left: containerd calls it in the container's
-// bundle, after it lost the shim. The container's share goes back with its last
-// process; that this has just happened is told to the daemon as a hint.
+// bundle, after it lost the shim.
 func (m *manager) Stop(ctx context.Context, id string) (shim.StopStatus, error) {
 	dead := socketOfBundle()
-	status, err := m.Shim.Stop(ctx, id)
-	dead.removeIfDead()
-	if c, found := config.Find(); found == nil && held(c, id) {
-		giveBack(v1.NewClient(c.SocketPath()), id)
+	defer dead.removeIfDead()
+	c, err := config.Find()
+	if err != nil || !held(c, id) {
+		return m.Shim.Stop(ctx, id)
 	}
+	done := make(chan struct{})
+	var hints sync.WaitGroup
+	hints.Go(func() { hint(v1.NewClient(c.SocketPath()), id, done) })
+	status, err := m.Shim.Stop(ctx, id)
+	close(done)
+	hints.Wait()
 	return status, err
+}
+
+// hintEvery is how often the daemon is told of a container that is being killed.
+const hintEvery = 25 * time.Millisecond
+
+// hint tells the daemon that a container is being killed, until it has given the
+// share back or done is closed, and then once more. runc's delete waits until the
+// first process has been reaped, which may be seconds after the last one could do
+// anything; the daemon refuses before that.
+func hint(daemon create.Claims, id string, done <-chan struct{}) {
+	for again := true; again; {
+		select {
+		case <-done:
+			again = false
+		case <-time.After(hintEvery):
+		}
+		if giveBack(daemon, id) == nil {
+			return
+		}
+	}
 }
 
 // held says whether the daemon has a directory for the container.

@@ -174,15 +174,15 @@ func (s *service) Delete(ctx context.Context, r *task.DeleteRequest) (_ *task.De
 	return response, nil
 }
 
-func (s *service) giveBack(c *config.Config, id string) { giveBack(s.daemon(c), id) }
+func (s *service) giveBack(c *config.Config, id string) { _ = giveBack(s.daemon(c), id) }
 
 // giveBack tells the daemon that a container has been deleted. It is a hint: the
 // daemon sees the end of the container's processes by itself, and does not release
 // one that lives.
-func giveBack(daemon create.Claims, id string) {
+func giveBack(daemon create.Claims, id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	_ = daemon.Release(ctx, id)
+	return daemon.Release(ctx, id)
 }
 
 // refusal is err as containerd shows it to who asked for the container: one line,
