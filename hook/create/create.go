@@ -171,6 +171,7 @@ func (p *planned) carryOut(ctx context.Context, c *config.Config, ct *Container,
 		Request: v1.Request{Memory: p.ask.Memory, Compute: p.ask.Compute, ComputeMax: p.ask.ComputeMax, GPU: p.ask.GPU},
 	})
 	if err != nil {
+		giveUp(ctx, daemon, ct.ID, err)
 		return nil, fmt.Errorf("GPU container refused: %w", err)
 	}
 	done := &Prepared{Claimed: true, id: ct.ID, daemon: daemon}
