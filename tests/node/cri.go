@@ -50,15 +50,15 @@ func (c *Containerd) Crictl(ctx context.Context, args ...string) Result {
 }
 
 // NewPod starts a pod's sandbox in the host's network, through handler, with the
-// pod's annotations.
-func (c *Containerd) NewPod(ctx context.Context, handler string, annotations map[string]string) (*Pod, error) {
+// pod's annotations. Edits change the message at the end.
+func (c *Containerd) NewPod(ctx context.Context, handler string, annotations map[string]string, edits ...func(map[string]any)) (*Pod, error) {
 	n := pods.Add(1)
 	p := &Pod{Name: fmt.Sprintf("pod%d", n), UID: fmt.Sprintf("5b0f2a40-0000-4000-8000-%012d", n), c: c}
 	p.dir = filepath.Join(c.dir, "pods", p.Name)
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make pod: %w", err)
 	}
-	err := p.write("pod.json", map[string]any{
+	message := map[string]any{
 		"metadata":      map[string]any{"name": p.Name, "uid": p.UID, "namespace": "default", "attempt": 0},
 		"annotations":   annotations,
 		"log_directory": p.dir,
@@ -66,8 +66,11 @@ func (c *Containerd) NewPod(ctx context.Context, handler string, annotations map
 			"cgroup_parent":    c.node.cgroupParent(),
 			"security_context": map[string]any{"namespace_options": map[string]any{"network": 2}},
 		},
-	})
-	if err != nil {
+	}
+	for _, edit := range edits {
+		edit(message)
+	}
+	if err := p.write("pod.json", message); err != nil {
 		return nil, fmt.Errorf("make pod: %w", err)
 	}
 	r := c.Crictl(ctx, "runp", "--runtime", handler, filepath.Join(p.dir, "pod.json"))
