@@ -65,5 +65,6 @@ func (c *containerd) activate(ctx context.Context) (string, error) {
 // knows asks the running CRI plugin whether it has our handler.
 func (c *containerd) knows(ctx context.Context) (bool, error) {
 	handlers, err := criHandlers(ctx, c.opts.Socket)
-	return handlers[Handler], err
+	_, known := handlers[Handler]
+	return known, err
 }

@@ -19,24 +19,26 @@ import (
 // criHandlers asks containerd's CRI plugin which runtime handlers it runs with. It is
 // one call of the CRI API, over HTTP/2 as gRPC has it; a gRPC library would be larger
 // than the rest of this program.
-func criHandlers(ctx context.Context, socket string) (map[string]bool, error) {
+func criHandlers(ctx context.Context, socket string) (map[string]criHandler, error) {
 	text, err := criConfig(ctx, socket)
 	if err != nil {
 		return nil, err
 	}
 	var c struct {
 		Containerd struct {
-			Runtimes map[string]json.RawMessage `json:"runtimes"`
+			Runtimes map[string]criHandler `json:"runtimes"`
 		} `json:"containerd"`
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
 		return nil, fmt.Errorf("read the CRI plugin's configuration: %w", err)
 	}
-	handlers := map[string]bool{}
-	for name := range c.Containerd.Runtimes {
-		handlers[name] = true
-	}
-	return handlers, nil
+	return c.Containerd.Runtimes, nil
+}
+
+// criHandler is a runtime handler as the CRI plugin shows it.
+type criHandler struct {
+	Type string `json:"runtimeType"`
+	Path string `json:"runtimePath"`
 }
 
 // criConfig returns info["config"] of the verbose CRI Status.

@@ -47,6 +47,9 @@ func (t *terminal) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
+	if errors.Is(err, errSaid) {
+		return status(err)
+	}
 	fmt.Fprintf(t.err, "gpushare: %s\n", oneLine(err.Error()))
 	var q *quantity.Error
 	if errors.As(err, &q) && q.Text != "" {

@@ -52,7 +52,7 @@ func (t *terminal) run(args []string) int {
 			}
 			return cli.ShowAppHelp(c)
 		},
-		Commands: []*cli.Command{t.runCommand(), t.psCommand(), t.setCommand(), t.daemonCommand(), t.installCommand(), t.uninstallCommand(), t.versionCommand()},
+		Commands: []*cli.Command{t.runCommand(), t.psCommand(), t.setCommand(), t.daemonCommand(), t.installCommand(), t.uninstallCommand(), t.doctorCommand(), t.versionCommand()},
 	}
 	for _, c := range app.Commands {
 		c.OnUsageError = onUsageError
