@@ -52,7 +52,7 @@ say-build:
 	@[ -e $(BIN)/simgpu ] || echo 'Building into build/; the first time takes about two minutes, without a word.'
 
 .PHONY: build
-build: say-build go-binaries intercept simgpu clients ## Build everything into build/
+build: say-build go-binaries intercept probe simgpu clients ## Build everything into build/
 
 .PHONY: go-binaries
 go-binaries: need-go need-cc
@@ -66,6 +66,10 @@ go-binaries: need-go need-cc
 .PHONY: intercept
 intercept: need-go need-cc need-python
 	$(Q)$(MAKE) $(if $(V),,-s) -C cuda-intercept
+
+.PHONY: probe
+probe: need-python
+	$(Q)$(MAKE) $(if $(V),,-s) -C packaging/engine/probe
 
 .PHONY: simgpu
 simgpu: need-go need-cc
@@ -152,7 +156,7 @@ lint: need-go ## golangci-lint, with the dependency rules
 # ---- install ------------------------------------------------------------------
 
 .PHONY: install
-install: build ## Copy binaries and libraries below PREFIX (/usr/local); edits no configuration
+install: build ## Copy binaries and libraries below PREFIX (/usr/local); then run: gpushare install
 	$(Q)packaging/install/install.sh "$(PREFIX)" "$(DESTDIR)"
 
 .PHONY: clean

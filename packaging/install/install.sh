@@ -29,6 +29,8 @@ if [ ! -d "$dir" ]; then
 	for l in libcuda.so.1 libnvidia-ml.so.1; do install -m 0755 "build/lib/$l" "$dir.new/$l"; done
 	mv "$dir.new" "$dir"
 fi
+install -m 0755 build/lib/gpushare-probe "$libs/.probe.new"
+mv -f "$libs/.probe.new" "$libs/probe"
 ln -sfn "$(basename "$dir")" "$libs/current.new"
 mv -T "$libs/current.new" "$libs/current"
 # The README links to the others.
@@ -42,10 +44,9 @@ cat <<EOF
 Installed gpushare $version below $prefix. Next:
   1. nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml
                                            unless /etc/cdi or /var/run/cdi describes the GPUs already
-  2. $final/bin/gpushared                  start the daemon (as root)
-  3. tell your engine of the runtime; for Docker, in /etc/docker/daemon.json:
-       "runtimes": { "gpushare": { "path": "$final/bin/gpushare-runtime" } }
-     and restart or reload dockerd
+  2. $final/bin/gpushared                  start the daemon (as root), unless systemd has its unit
+  3. $final/bin/gpushare install --engine docker
+                                           or containerd; --dry-run shows what it would change
   4. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE
 What is not enforced: $final/share/doc/gpushare/docs/limits.md
 EOF
