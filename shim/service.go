@@ -43,6 +43,7 @@ type service struct {
 	daemon        func(*config.Config) create.Claims
 	prepare       func(context.Context, *config.Config, create.Container, create.Claims) (prepared, error)
 
+	idle    idler
 	mu      sync.Mutex
 	claimed map[string]*config.Config // by container id, with the configuration of its claim
 }
@@ -75,6 +76,7 @@ func (s *service) RegisterTTRPC(server *ttrpc.Server) error {
 // that is refused, or that runc does not make, holds no claim afterwards.
 func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *task.CreateTaskResponse, err error) {
 	defer recovered(ctx, "Create", &err)
+	defer s.idle.busy()
 	made := false
 	p, c, err := s.enter(ctx, r)
 	defer func() {
@@ -158,6 +160,7 @@ func (s *service) prepareFor(ctx context.Context, c *config.Config, r *task.Crea
 // tells the daemon of the former.
 func (s *service) Delete(ctx context.Context, r *task.DeleteRequest) (_ *task.DeleteResponse, err error) {
 	defer recovered(ctx, "Delete", &err)
+	defer s.idle.busy()
 	response, err := s.TTRPCTaskService.Delete(ctx, r)
 	if err != nil {
 		return nil, err
