@@ -57,7 +57,10 @@ func bench(ctx context.Context) error {
 	if err := b.calls(); err != nil {
 		return err
 	}
-	return b.starts()
+	if err := b.starts(); err != nil {
+		return err
+	}
+	return b.shims()
 }
 
 type bencher struct {

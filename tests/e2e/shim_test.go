@@ -284,3 +284,24 @@ func TestShimAndDaemonRestart(t *testing.T) {
 		}
 	})
 }
+
+// An idle shim holds at most 1 MB more than containerd's own, built alike, under the
+// same containerd, in the same run.
+func TestShimMemory(t *testing.T) {
+	k := containerdOf(t, "containerd-2.4")
+	stock, err := k.c.StockShim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := k.c.ShimMemory(within(t), 3, []string{"--runtime", stock}, k.ctrShim(),
+		append(k.ctrShim(), "--env", "GPUSHARE_MEMORY=1Gi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, what := range []string{"without a GPU", "with a share"} {
+		t.Logf("%s: %+v KiB, containerd's own %+v", what, m[i+1], m[0])
+		if more := m[i+1].RSS - m[0].RSS; more > 1000000/1024 {
+			t.Errorf("%s: %d KiB more than containerd's own", what, more)
+		}
+	}
+}
