@@ -23,6 +23,7 @@ type Words struct {
 	Memory     string // quantity.ParseMemory
 	Compute    string // quantity.ParseShare: the guarantee
 	ComputeMax string // quantity.ParseCeiling
+	Profile    string // ParseProfile; stands for all three
 }
 
 // Empty reports whether nothing was asked for.
@@ -30,12 +31,12 @@ func (w Words) Empty() bool { return w == Words{} }
 
 // Or returns w, or fallback if w is empty. The two never mix: half of one share
 // and half of another is what nobody asked for. Only a missing memory word is
-// taken from the fallback.
+// taken from the fallback, and a profile lacks none.
 func (w Words) Or(fallback Words) Words {
 	if w.Empty() {
 		return fallback
 	}
-	if w.Memory == "" {
+	if w.Memory == "" && w.Profile == "" {
 		w.Memory = fallback.Memory
 	}
 	return w
@@ -46,13 +47,22 @@ type Request struct {
 	Memory       quantity.Memory
 	ComputeMilli uint32 // guarantee, milli-GPU; 0 if none was asked for
 	CeilingMilli uint32 // ceiling, milli-GPU; 1000 is none
+	// Profile stands in the place of the three if it is one.
+	Profile Profile
+	// Caps are what the request may mean at most.
+	Caps []Cap
+
+	open bool // nobody wrote a ceiling, nor a guarantee that would be one
 }
 
 // Parse reads a share. Without compute there is no guarantee and no ceiling;
 // with compute alone the ceiling is the same. It returns ErrNoMemory, a
 // *FieldError around a *quantity.Error, or a *FieldError for a ceiling below the
-// guarantee.
+// guarantee, for a name that is no profile or for a word beside a profile.
 func Parse(w Words, mode quantity.Mode) (Request, error) {
+	if w.Profile != "" {
+		return parseProfile(w)
+	}
 	if w.Memory == "" {
 		return Request{}, ErrNoMemory
 	}
@@ -60,7 +70,7 @@ func Parse(w Words, mode quantity.Mode) (Request, error) {
 	if err != nil {
 		return Request{}, &FieldError{Field: "memory", Err: err}
 	}
-	r := Request{Memory: m, CeilingMilli: region.MilliGPU}
+	r := Request{Memory: m, CeilingMilli: region.MilliGPU, open: w.Compute == "" && w.ComputeMax == ""}
 	if w.Compute != "" {
 		if r.ComputeMilli, err = quantity.ParseShare(w.Compute); err != nil {
 			return Request{}, &FieldError{Field: "compute", Err: err}
@@ -80,9 +90,21 @@ func Parse(w Words, mode quantity.Mode) (Request, error) {
 	return r, nil
 }
 
+func parseProfile(w Words) (Request, error) {
+	if w != (Words{Profile: w.Profile}) {
+		return Request{}, &FieldError{Field: "profile", Err: fmt.Errorf(
+			"%.40q sets memory and compute by itself: leave out the other words, or write those and no profile", w.Profile)}
+	}
+	p, err := ParseProfile(w.Profile)
+	if err != nil {
+		return Request{}, &FieldError{Field: "profile", Err: err}
+	}
+	return Request{Profile: p}, nil
+}
+
 // FieldError says which word of a share was refused.
 type FieldError struct {
-	Field string // memory, compute or compute-max
+	Field string // memory, compute, compute-max or profile
 	Err   error
 }
 
@@ -98,7 +120,20 @@ type Limit struct {
 	CeilingMilli uint32 // most, milli-GPU; 1000 is no ceiling
 }
 
-// On returns the limit that the request means on a GPU with that much memory.
-func (r Request) On(totalBytes uint64) Limit {
-	return Limit{MemoryBytes: r.Memory.Bytes(totalBytes), ComputeMilli: r.ComputeMilli, CeilingMilli: r.CeilingMilli}
+// On returns the limit that the request means on a GPU whose limits may add up to
+// usable bytes. It returns a *ProfileError or a *CapError if it means none there.
+func (r Request) On(usable uint64) (l Limit, err error) {
+	if !r.Profile.IsZero() {
+		if l, err = r.Profile.On(usable); err != nil {
+			return Limit{}, err
+		}
+	} else {
+		l = Limit{MemoryBytes: r.Memory.Bytes(usable), ComputeMilli: r.ComputeMilli, CeilingMilli: r.CeilingMilli}
+	}
+	for _, c := range r.Caps {
+		if l, err = c.apply(l, r.open, usable); err != nil {
+			return Limit{}, err
+		}
+	}
+	return l, nil
 }

@@ -24,12 +24,13 @@ func TestParse(t *testing.T) {
 		{"burst", Words{Memory: "50%", Compute: "30%", ComputeMax: "60%"}, Limit{40 * gib, 300, 600}},
 		{"no ceiling", Words{Memory: "8Gi", Compute: "30%", ComputeMax: "none"}, Limit{8 * gib, 300, 1000}},
 		{"ceiling alone", Words{Memory: "8Gi", ComputeMax: "30%"}, Limit{8 * gib, 0, 300}},
+		{"half", Words{Profile: "1of2"}, Limit{40 * gib, 500, 500}},
 	} {
 		r, err := Parse(tc.in, quantity.Strict)
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
-		} else if got := r.On(80 * gib); got != tc.want {
-			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
+		} else if got, err := r.On(80 * gib); got != tc.want || err != nil {
+			t.Errorf("%s: %+v, %v, want %+v", tc.name, got, err, tc.want)
 		}
 	}
 }
@@ -44,6 +45,9 @@ func TestParseRefuses(t *testing.T) {
 		{Words{Memory: "8Gi", Compute: "none"}, "compute \"none\": only compute-max"},
 		{Words{Memory: "8Gi", Compute: "30%", ComputeMax: "20%"}, "compute-max 20% is below the guaranteed 30%"},
 		{Words{Memory: "8Gi", ComputeMax: "0%"}, "compute-max \"0%\": zero"},
+		{Words{Profile: "half"}, "profile \"half\" is no profile: write 1of2, 1of4, 1of6"},
+		{Words{Profile: "1of2", Memory: "8Gi"}, "profile \"1of2\" sets memory and compute by itself"},
+		{Words{Profile: "1of2", ComputeMax: "none"}, "leave out the other words"},
 	} {
 		if _, err := Parse(tc.in, quantity.Strict); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("Parse(%+v): %v, want %q", tc.in, err, tc.want)
@@ -57,6 +61,7 @@ func TestOr(t *testing.T) {
 		{Words{}, node},
 		{Words{Memory: "8Gi"}, Words{Memory: "8Gi"}},
 		{Words{Compute: "50%"}, Words{Memory: "4Gi", Compute: "50%"}},
+		{Words{Profile: "1of2"}, Words{Profile: "1of2"}},
 	} {
 		if got := tc.in.Or(node); got != tc.want {
 			t.Errorf("%+v.Or = %+v, want %+v", tc.in, got, tc.want)
