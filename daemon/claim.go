@@ -31,11 +31,15 @@ func (m *Manager) Claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 	if err != nil {
 		return v1.Claim{}, err
 	}
-	words := limiter.Words{Memory: req.Request.Memory, Compute: req.Request.Compute, ComputeMax: req.Request.ComputeMax}.Or(m.opt.Default)
+	if err := m.opt.Policy.allows(req.Exposed); err != nil {
+		return v1.Claim{}, err
+	}
+	words := wordsOf(req.Request).Or(m.opt.Default)
 	want, err := limiter.Parse(words, quantity.Strict)
 	if err != nil {
 		return v1.Claim{}, refuseWords(req.Source, err)
 	}
+	want.Caps = m.opt.Policy.caps(req.Source)
 	if _, err := m.node.list(); err != nil {
 		m.node.refresh(ctx) // it may have come since
 	}
@@ -59,7 +63,7 @@ func (m *Manager) Claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 	if err != nil {
 		return v1.Claim{}, noGPU(err)
 	}
-	grants, err := place.Choose(m.placesLocked(gpus, ""), req.Request.GPU, want, words.Memory)
+	grants, err := place.Choose(m.placesLocked(gpus, ""), req.Request.GPU, want, words)
 	if err != nil {
 		return v1.Claim{}, err
 	}
@@ -69,7 +73,14 @@ func (m *Manager) Claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 	}
 	m.log.Info("container claimed", "container", c.id, "gpu", c.rec.GPUs[0].UUID, "limit_bytes", c.rec.GPUs[0].MemoryBytes,
 		"compute_milli", c.rec.GPUs[0].ComputeMilli, "ceiling_milli", c.rec.GPUs[0].CeilingMilli)
+	if len(req.Exposed) > 0 {
+		m.log.Warn("container can undo its limits, allowed by config.toml", "container", c.id, "exposed", strings.Join(req.Exposed, ", "))
+	}
 	return m.claimLocked(c), nil
+}
+
+func wordsOf(r v1.Request) limiter.Words {
+	return limiter.Words{Memory: r.Memory, Compute: r.Compute, ComputeMax: r.ComputeMax, Profile: r.Profile}
 }
 
 // checkClaim checks what does not depend on the node.
@@ -88,8 +99,11 @@ func checkClaim(req v1.ClaimRequest) (proc.ID, error) {
 	if len(req.MountLabel) > 512 {
 		return proc.ID{}, bad("mount_label: %d bytes, at most 512 are a label", len(req.MountLabel))
 	}
-	if !slices.Contains([]string{v1.SourceEnv, v1.SourceAnnotation, v1.SourceDefault}, req.Source) {
-		return proc.ID{}, bad("source %.60q: write env, annotation or default", req.Source)
+	if !slices.Contains([]string{v1.SourceEnv, v1.SourceAnnotation, v1.SourceBoth, v1.SourceDefault}, req.Source) {
+		return proc.ID{}, bad("source %.60q: write env, annotation, env+annotation or default", req.Source)
+	}
+	if err := checkExposed(req.Exposed); err != nil {
+		return proc.ID{}, bad("exposed: %w", err)
 	}
 	claimant, err := proc.Lookup(req.PID)
 	if err != nil {
@@ -124,6 +138,8 @@ func wordName(source, field string) string {
 		return "GPUSHARE_" + strings.ToUpper(strings.ReplaceAll(field, "-", "_"))
 	case v1.SourceAnnotation:
 		return "gpushare.io/" + field
+	case v1.SourceBoth:
+		return wordName(v1.SourceEnv, field) + " (gpushare.io/" + field + ")"
 	case sourceFlag:
 		return "--gpu-" + field
 	}
@@ -145,7 +161,7 @@ func (m *Manager) reclaimLocked(c *container, req v1.ClaimRequest) (same bool, e
 		return false, v1.Errorf(http.StatusConflict, v1.CodeConflict,
 			"container %s has ended, but processes of it still run; end them first, or choose another id", short(c.id))
 	}
-	if c.rec.Request != req.Request || c.rec.RuntimeRoot != req.RuntimeRoot {
+	if c.rec.Request != req.Request || c.rec.RuntimeRoot != req.RuntimeRoot || !slices.Equal(c.rec.Exposed, req.Exposed) {
 		return false, v1.Errorf(http.StatusConflict, v1.CodeConflict,
 			"container %s holds a claim with other limits or of another runtime, and lives; stop it first, or choose another id", short(c.id))
 	}
@@ -202,6 +218,7 @@ func (m *Manager) placeLocked(req v1.ClaimRequest, claimant proc.ID, words limit
 	rec := &state.Record{
 		ID: req.ID, BootID: m.bootID, Bundle: req.Bundle, RuntimeRoot: req.RuntimeRoot, MountLabel: req.MountLabel,
 		Request: req.Request, Source: req.Source, Created: time.Now().UTC(), Claimant: claimant, Engine: engine.Of(req.Bundle),
+		Exposed: slices.Clone(req.Exposed),
 	}
 	pages := make([]region.GPULimit, 0, len(grants))
 	for _, g := range grants {

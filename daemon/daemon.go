@@ -45,6 +45,7 @@ type Options struct {
 	DockerHost       string
 	// Default fills a request without a memory word.
 	Default limiter.Words
+	Policy  Policy
 	NVML    NVML
 	// Measure finds out what a context costs on a GPU, in bytes.
 	Measure func(ctx context.Context, uuid string) (uint64, error)

@@ -72,6 +72,9 @@ var malformed = []struct {
 	{v1.Request{Memory: "8Gi", GPU: "0;1"}, "neither auto, an index nor a UUID", "auto, 0 to 1 or a UUID"},
 	{v1.Request{Memory: "8Gi", GPU: "9"}, "no such GPU", "auto, 0 to 1 or a UUID"},
 	{v1.Request{Memory: "8Gi", GPU: "0,0"}, "named twice", "once"},
+	{v1.Request{Profile: "1of65"}, "is no profile", "1of2, 1of4, 1of6"},
+	{v1.Request{Profile: "\x1b[31m1of2"}, "is no profile", "slice-4g"},
+	{v1.Request{Profile: "1of2", Compute: "10%"}, "sets memory and compute by itself", "leave out the other words"},
 	{v1.Request{Memory: "100Mi"}, "too small", "320Mi"},
 	{v1.Request{Memory: "25Gi"}, "no GPU has 25 GiB to give: GPU 0: 24 GiB, 100%", "memory 24Gi"},
 }

@@ -132,12 +132,15 @@ func (m *Manager) describe(e entry, figures map[string]map[string]usage.Figure) 
 	out := v1.Container{
 		ID: r.ID, Name: r.Name, Engine: r.Engine, Phase: v1.PhasePending, PID: r.Init.PID,
 		Processes: u.Processes, Source: r.Source, Request: r.Request, Created: r.Created,
-		ExportTables: u.ExportTables,
+		ExportTables: u.ExportTables, Exposed: r.Exposed,
 	}
 	if !r.Init.IsZero() {
 		out.Phase = v1.PhaseRunning
 	}
 	var reasons []string
+	for _, e := range r.Exposed {
+		reasons = append(reasons, exposedReason(e))
+	}
 	if r.Fault != "" {
 		reasons = append(reasons, r.Fault)
 	} else if err != nil {

@@ -22,6 +22,7 @@ import (
 type change struct {
 	memory           *quantity.Memory
 	compute, ceiling *uint32
+	profile          limiter.Profile
 	asked            v1.Request // the words
 }
 
@@ -30,9 +31,17 @@ func parseChange(req v1.ResizeRequest) (change, error) {
 	if req.CommandLine {
 		mode, source = quantity.Docker, sourceFlag
 	}
-	ch := change{asked: v1.Request{Memory: req.Memory, Compute: req.Compute, ComputeMax: req.ComputeMax}}
+	ch := change{asked: v1.Request{Memory: req.Memory, Compute: req.Compute, ComputeMax: req.ComputeMax, Profile: req.Profile}}
 	refuse := func(field string, err error) (change, error) {
 		return change{}, refuseWords(source, &limiter.FieldError{Field: field, Err: err})
+	}
+	if req.Profile != "" {
+		r, err := limiter.Parse(wordsOf(ch.asked), mode)
+		if err != nil {
+			return change{}, refuseWords(source, err)
+		}
+		ch.profile = r.Profile
+		return ch, nil
 	}
 	if req.Memory != "" {
 		v, err := quantity.ParseMemory(req.Memory, mode)
@@ -56,7 +65,7 @@ func parseChange(req v1.ResizeRequest) (change, error) {
 		ch.ceiling = &v
 	}
 	if ch.memory == nil && ch.compute == nil && ch.ceiling == nil {
-		return change{}, v1.Errorf(http.StatusBadRequest, v1.CodeRequest, "nothing to change: give a memory limit, a compute share or a compute ceiling")
+		return change{}, v1.Errorf(http.StatusBadRequest, v1.CodeRequest, "nothing to change: give a memory limit, a compute share, a compute ceiling or a profile")
 	}
 	return ch, nil
 }
@@ -65,6 +74,9 @@ func parseChange(req v1.ResizeRequest) (change, error) {
 // much memory. A ceiling that was never asked for goes with the guarantee, as it
 // does when a container starts.
 func (ch change) apply(old limiter.Limit, ownCeiling bool, usable uint64) (limiter.Limit, error) {
+	if !ch.profile.IsZero() {
+		return ch.profile.On(usable)
+	}
 	l := old
 	if ch.memory != nil {
 		l.MemoryBytes = ch.memory.Bytes(usable)
@@ -84,6 +96,14 @@ func (ch change) apply(old limiter.Limit, ownCeiling bool, usable uint64) (limit
 			quantity.FormatShare(l.CeilingMilli), quantity.FormatShare(l.ComputeMilli))
 	}
 	return l, nil
+}
+
+// memoryFlag is the flag that set the memory.
+func (ch change) memoryFlag() string {
+	if !ch.profile.IsZero() {
+		return "--gpu-profile " + ch.asked.Profile
+	}
+	return "--gpu-memory " + ch.asked.Memory
 }
 
 // Resize changes the limits of a container while it runs. Raising is subject to
@@ -130,15 +150,18 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 		old := limitOf(g)
 		l, err := ch.apply(old, c.rec.Request.ComputeMax != "", places[at].UsableBytes)
 		if err != nil {
+			if v1.Code(err) == "" {
+				err = place.Refuse(places[at], err)
+			}
 			return v1.Resize{}, err
 		}
-		if err := place.Resize(places[at], old, l, ch.asked.Memory); err != nil {
+		if err := place.Resize(places[at], old, l, wordsOf(ch.asked)); err != nil {
 			return v1.Resize{}, err
 		}
 		if l.MemoryBytes < old.MemoryBytes && l.MemoryBytes < used[i] && !soft {
 			return v1.Resize{}, v1.Errorf(http.StatusConflict, v1.CodeMemInUse,
-				"cannot lower %[1]s to %[2]s: %[3]s are in use on GPU %[4]d. Lower it for new allocations only: gpushare set %[1]s --gpu-memory %[5]s --soft",
-				m.nameLocked(c), quantity.FormatBytes(l.MemoryBytes), quantity.FormatBytes(used[i]), g.Index, ch.asked.Memory)
+				"cannot lower %[1]s to %[2]s: %[3]s are in use on GPU %[4]d. Lower it for new allocations only: gpushare set %[1]s %[5]s --soft",
+				m.nameLocked(c), quantity.FormatBytes(l.MemoryBytes), quantity.FormatBytes(used[i]), g.Index, ch.memoryFlag())
 		}
 		next[i] = state.GPU{UUID: g.UUID, Index: g.Index, MemoryBytes: l.MemoryBytes, ComputeMilli: l.ComputeMilli, CeilingMilli: l.CeilingMilli}
 		out.Old = append(out.Old, apiLimits(g))
@@ -157,6 +180,9 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 func (m *Manager) commitLocked(c *container, next []state.GPU, ch change) error {
 	gpus, request := c.rec.GPUs, c.rec.Request
 	c.rec.GPUs = next
+	if !ch.profile.IsZero() {
+		c.rec.Request = v1.Request{Profile: ch.asked.Profile, GPU: request.GPU}
+	}
 	if ch.memory != nil {
 		c.rec.Request.Memory = ch.asked.Memory
 	}

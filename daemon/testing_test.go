@@ -77,7 +77,9 @@ type world struct {
 	nvml *fakeNVML
 	m    *Manager
 	// Default is the node's default share.
-	share limiter.Words
+	share  limiter.Words
+	policy Policy
+	log    io.Writer // nil: nowhere
 }
 
 func newWorld(t *testing.T) *world {
@@ -105,10 +107,14 @@ func (w *world) root() string       { return filepath.Join(w.base, "runc") }
 // start begins a daemon; stop ends it, as restart does in between.
 func (w *world) start() {
 	w.t.Helper()
+	log := w.log
+	if log == nil {
+		log = io.Discard
+	}
 	m, err := New(context.Background(), Options{
-		RunDir: filepath.Join(w.base, "run"), StateDir: filepath.Join(w.base, "state"), Default: w.share, NVML: w.nvml,
+		RunDir: filepath.Join(w.base, "run"), StateDir: filepath.Join(w.base, "state"), Default: w.share, Policy: w.policy, NVML: w.nvml,
 		Measure: func(context.Context, string) (uint64, error) { return overhead, nil },
-		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:     slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/limiter"
-	"github.com/gpushare/gpushare/limiter/quantity"
 	"github.com/gpushare/gpushare/limiter/region"
 )
 
@@ -42,9 +41,9 @@ type Grant struct {
 }
 
 // Choose places a request: on the GPUs that the selector names, or on the
-// fullest one that has room. asked is the memory word as the user wrote it. The
-// error is always a *v1.Error.
-func Choose(gpus []GPU, selector string, want limiter.Request, asked string) ([]Grant, error) {
+// fullest one that has room. What it means is found out for each GPU. asked is
+// the request as its author wrote it. The error is always a *v1.Error.
+func Choose(gpus []GPU, selector string, want limiter.Request, asked limiter.Words) ([]Grant, error) {
 	if len(gpus) == 0 {
 		return nil, v1.Errorf(http.StatusServiceUnavailable, v1.CodeNoGPU, "no NVIDIA GPU is usable on this node")
 	}
@@ -117,17 +116,20 @@ func choices(gpus []GPU) string {
 
 // best returns the fullest GPU that has room: whole ones stay free for those who
 // need them.
-func best(gpus []GPU, want limiter.Request, asked string) (Grant, error) {
+func best(gpus []GPU, want limiter.Request, asked limiter.Words) (Grant, error) {
 	var found *Grant
-	small, usable := 0, 0
+	var never error // why the request will never fit on a GPU
+	unfit, usable := 0, 0
 	for _, g := range gpus {
 		if g.Err != nil {
 			continue
 		}
 		usable++
-		limit := want.On(g.UsableBytes)
-		if limit.MemoryBytes < g.ContextBytes {
-			small++
+		limit, err := means(g, want, asked)
+		if err != nil {
+			if unfit++; never == nil {
+				never = err
+			}
 			continue
 		}
 		if capacity(g).Admit(g.Promised, limit) != nil {
@@ -137,30 +139,25 @@ func best(gpus []GPU, want limiter.Request, asked string) (Grant, error) {
 			found = &Grant{GPU: g, Limit: limit}
 		}
 	}
-	if found != nil {
+	switch {
+	case found != nil:
 		return *found, nil
-	}
-	if usable == 0 {
+	case usable == 0:
 		return Grant{}, v1.Errorf(http.StatusServiceUnavailable, v1.CodeNoGPU, "no NVIDIA GPU is usable on this node: %v", gpus[0].Err)
-	}
-	if small == usable {
-		for _, g := range gpus {
-			if g.Err == nil {
-				return Grant{}, tooSmall(g, asked)
-			}
-		}
+	case unfit == usable:
+		return Grant{}, never
 	}
 	return Grant{}, noFit(gpus, want)
 }
 
 // on places a request on that GPU.
-func on(g GPU, want limiter.Request, asked string) (Grant, error) {
+func on(g GPU, want limiter.Request, asked limiter.Words) (Grant, error) {
 	if g.Err != nil {
 		return Grant{}, v1.Errorf(http.StatusServiceUnavailable, v1.CodeNoGPU, "GPU %d is not usable: %w", g.Index, g.Err)
 	}
-	limit := want.On(g.UsableBytes)
-	if limit.MemoryBytes < g.ContextBytes {
-		return Grant{}, tooSmall(g, asked)
+	limit, err := means(g, want, asked)
+	if err != nil {
+		return Grant{}, err
 	}
 	if err := capacity(g).Admit(g.Promised, limit); err != nil {
 		return Grant{}, noFit([]GPU{g}, want)
@@ -168,10 +165,22 @@ func on(g GPU, want limiter.Request, asked string) (Grant, error) {
 	return Grant{GPU: g, Limit: limit}, nil
 }
 
+// means is what a request comes to on a GPU, whoever else is there.
+func means(g GPU, want limiter.Request, asked limiter.Words) (limiter.Limit, error) {
+	limit, err := want.On(g.UsableBytes)
+	if err != nil {
+		return limiter.Limit{}, Refuse(g, err)
+	}
+	if limit.MemoryBytes < g.ContextBytes {
+		return limiter.Limit{}, tooSmall(g, asked)
+	}
+	return limit, nil
+}
+
 // Resize checks new limits against what a GPU has promised to others, which
 // must not contain the container's old ones. A limit that is not raised is never
 // refused for want of room.
-func Resize(g GPU, old, want limiter.Limit, asked string) error {
+func Resize(g GPU, old, want limiter.Limit, asked limiter.Words) error {
 	if want.MemoryBytes < old.MemoryBytes && want.MemoryBytes < g.ContextBytes {
 		return tooSmall(g, asked)
 	}
@@ -200,67 +209,4 @@ func Free(g GPU) (bytes uint64, milli uint32) {
 		milli = region.MilliGPU - g.Promised.ComputeMilli
 	}
 	return bytes, milli
-}
-
-// mebi rounds bytes up to a limit that can be typed, in multiples of 64 MiB.
-func mebi(bytes uint64) string {
-	const step = 64 << 20
-	return fmt.Sprintf("%dMi", (bytes+step-1)/step*64)
-}
-
-// down rounds bytes down to an amount that can be typed.
-func down(bytes uint64) string {
-	if bytes%(1<<30) == 0 {
-		return fmt.Sprintf("%dGi", bytes>>30)
-	}
-	return fmt.Sprintf("%dMi", bytes>>20)
-}
-
-func tooSmall(g GPU, asked string) error {
-	takes := "takes"
-	if !g.Measured {
-		takes = "is taken to need"
-	}
-	return v1.Errorf(http.StatusConflict, v1.CodeMemTooSmall,
-		"memory %.60q is too small on GPU %d: a CUDA context alone %s %s here (%s); write at least %s",
-		asked, g.Index, takes, quantity.FormatBytes(g.ContextBytes), g.Name, mebi(g.ContextBytes+1))
-}
-
-// noFit says what each GPU has left and what would fit now.
-func noFit(gpus []GPU, want limiter.Request) error {
-	var left []string
-	var roomiest *GPU
-	var most uint64
-	for i, g := range gpus {
-		if g.Err != nil {
-			left = append(left, fmt.Sprintf("GPU %d: not usable", g.Index))
-			continue
-		}
-		bytes, milli := Free(g)
-		left = append(left, fmt.Sprintf("GPU %d: %s, %s", g.Index, quantity.FormatBytes(bytes), quantity.FormatShare(milli)))
-		if roomiest == nil || bytes > most {
-			roomiest, most = &gpus[i], bytes
-		}
-	}
-	advice := "who holds what: gpushare ps"
-	if roomiest != nil && most >= roomiest.ContextBytes && most >= 1<<20 {
-		fits := "memory " + down(most)
-		if want.ComputeMilli > 0 {
-			if _, milli := Free(*roomiest); milli > 0 {
-				fits += " with compute " + quantity.FormatShare(min(milli, want.ComputeMilli))
-			} else {
-				fits += " without compute"
-			}
-		}
-		advice = fmt.Sprintf("the largest that fits now is %s; %s", fits, advice)
-	}
-	ask := quantity.FormatBytes(want.On(gpus[0].UsableBytes).MemoryBytes)
-	if want.ComputeMilli > 0 {
-		ask += " and " + quantity.FormatShare(want.ComputeMilli)
-	}
-	subject := "no GPU has"
-	if len(gpus) == 1 {
-		subject = fmt.Sprintf("GPU %d has not", gpus[0].Index)
-	}
-	return v1.Errorf(http.StatusConflict, v1.CodeNoFit, "%s %s to give: %s; %s", subject, ask, strings.Join(left, " · "), advice)
 }

@@ -67,6 +67,8 @@ type Record struct {
 	// Name and Engine are what the engine calls it.
 	Name   string `json:"name,omitempty"`
 	Engine string `json:"engine,omitempty"`
+	// Exposed says how the container could undo its limits; node policy allowed it.
+	Exposed []string `json:"exposed,omitempty"`
 
 	// unknown holds fields of a newer daemon, kept over a downgrade.
 	unknown map[string]json.RawMessage
@@ -252,7 +254,7 @@ func decode(raw []byte) (*Record, error) {
 // known lists the fields that Record has.
 var known = []string{
 	"id", "boot_id", "generation", "bundle", "runtime_root", "mount_label", "request", "source",
-	"created", "claimant", "init", "group", "gpus", "fault", "name", "engine",
+	"created", "claimant", "init", "group", "gpus", "fault", "name", "engine", "exposed",
 }
 
 func (r *Record) validate() error {

@@ -26,7 +26,7 @@ func record(id string) *Record {
 		Created:  time.Unix(1700000000, 5).UTC(),
 		Claimant: proc.ID{PID: 4, Start: 5}, Init: proc.ID{PID: 6, Start: 7}, Group: proc.Group{Hierarchy: "devices", Path: "/x"},
 		GPUs: []GPU{{UUID: "GPU-1", Index: 1, MemoryBytes: 8 << 30, ComputeMilli: 300, CeilingMilli: 300}},
-		Name: "n", Engine: "docker", Fault: "f",
+		Name: "n", Engine: "docker", Exposed: []string{"privileged"}, Fault: "f",
 	}
 }
 

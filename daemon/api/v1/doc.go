@@ -35,6 +35,8 @@ const (
 	CodeNoMemory    = "GS-MEM-REQUIRED"  // a request without a memory limit
 	CodeMemTooSmall = "GS-MEM-TOO-SMALL" // a limit below one context's own need
 	CodeMemInUse    = "GS-MEM-IN-USE"    // a limit below what is in use
+	CodeCap         = "GS-CAP"           // more than the administrator lets this source ask for
+	CodePolicy      = "GS-POLICY"        // what the administrator has not allowed
 	CodeNoFit       = "GS-NO-FIT"        // not enough left
 	CodeNoGPU       = "GS-NO-GPU"        // no usable GPU or driver
 	CodeGPUUnknown  = "GS-GPU-UNKNOWN"   // no GPU of that index or UUID

@@ -10,6 +10,16 @@ const (
 	SourceEnv        = "env"
 	SourceAnnotation = "annotation"
 	SourceDefault    = "default"
+	// SourceBoth is a request of which some words came by each of the first two.
+	SourceBoth = "env+annotation"
+)
+
+// Reasons why a container could undo its limits. The node's administrator allows
+// each of them or it is refused.
+const (
+	ExposedPrivileged = "privileged"
+	ExposedPID        = "host PID namespace"
+	ExposedIPC        = "host IPC namespace"
 )
 
 // States of enforcement.
@@ -25,12 +35,15 @@ const (
 	PhaseRunning = "running"
 )
 
-// Request holds the four words of a request exactly as the user wrote them.
+// Request holds the words of a request exactly as the user wrote them.
 // An empty word was not given.
 type Request struct {
 	Memory     string `json:"memory,omitempty"`
 	Compute    string `json:"compute,omitempty"`
 	ComputeMax string `json:"compute_max,omitempty"`
+	// Profile stands in the place of the three words above: "1of2", "slice-4g". After
+	// a change by ResizeRequest the words above go before it.
+	Profile string `json:"profile,omitempty"`
 	// GPU is "auto" (or empty), an index, a UUID, or several of those joined by
 	// commas. The limits then hold on each of them.
 	GPU string `json:"gpu,omitempty"`
@@ -51,8 +64,11 @@ type ClaimRequest struct {
 	// MountLabel is the SELinux label of the container's mounts; often empty.
 	MountLabel string  `json:"mount_label,omitempty"`
 	Request    Request `json:"request"`
-	// Source is SourceEnv, SourceAnnotation or SourceDefault.
+	// Source is SourceEnv, SourceAnnotation, SourceBoth or SourceDefault.
 	Source string `json:"source"`
+	// Exposed are the ways by which the container could undo its limits, of the
+	// constants above. Each must be allowed by the node's config.toml.
+	Exposed []string `json:"exposed,omitempty"`
 }
 
 // GrantedGPU is a GPU of a claim.
@@ -134,11 +150,13 @@ type Container struct {
 	Processes int `json:"processes"` // live processes with a ledger slot
 	// ExportTables counts private driver tables of unknown content that its
 	// processes were given (cuGetExportTable); calls through them are not seen.
-	ExportTables uint64         `json:"unknown_export_tables_total"`
-	Source       string         `json:"source,omitempty"`
-	Request      Request        `json:"request"`
-	Created      time.Time      `json:"created"`
-	GPUs         []ContainerGPU `json:"gpus"`
+	ExportTables uint64  `json:"unknown_export_tables_total"`
+	Source       string  `json:"source,omitempty"`
+	Request      Request `json:"request"`
+	// Exposed is what the claim said of it; each entry is part of Reason too.
+	Exposed []string       `json:"exposed,omitempty"`
+	Created time.Time      `json:"created"`
+	GPUs    []ContainerGPU `json:"gpus"`
 }
 
 // ContainerList is the answer of GET /v1/containers.
@@ -155,6 +173,8 @@ type ResizeRequest struct {
 	Memory     string `json:"memory,omitempty"`
 	Compute    string `json:"compute,omitempty"`
 	ComputeMax string `json:"compute_max,omitempty"`
+	// Profile stands in the place of the three; no other may be given beside it.
+	Profile string `json:"profile,omitempty"`
 	// Soft allows a memory limit below what is in use: nothing is taken away, new
 	// allocations are refused until the use has fallen below it.
 	Soft bool `json:"soft,omitempty"`
