@@ -10,7 +10,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
+	"github.com/gpushare/gpushare/limiter"
 )
 
 // SystemPath is the file that is read when the binary's own tree has none.
@@ -39,11 +38,59 @@ const (
 // belongs to, or can be written by, somebody else.
 var ErrUnsafe = errors.New("not safe to use as root")
 
-// Share is a request as its author wrote it; limiter/quantity reads the words.
+// Share is a request as its author wrote it; package limiter reads the words.
 type Share struct {
 	Memory     string `toml:"memory"`
 	Compute    string `toml:"compute"`
 	ComputeMax string `toml:"compute_max"`
+	// Profile stands in the place of the three others.
+	Profile string `toml:"profile"`
+}
+
+// Words returns the share for package limiter.
+func (s Share) Words() limiter.Words {
+	return limiter.Words{Memory: s.Memory, Compute: s.Compute, ComputeMax: s.ComputeMax, Profile: s.Profile}
+}
+
+// Most is the most that a request may name; an empty word is not capped.
+type Most struct {
+	Memory     string `toml:"memory"`
+	Compute    string `toml:"compute"`
+	ComputeMax string `toml:"compute_max"`
+}
+
+func (m Most) words() limiter.Words {
+	return limiter.Words{Memory: m.Memory, Compute: m.Compute, ComputeMax: m.ComputeMax}
+}
+
+// Caps are the most that requests may name, by the channel that they came by.
+type Caps struct {
+	Env        Most `toml:"env"`
+	Annotation Most `toml:"annotation"`
+}
+
+// Names of the caps in messages, as the file has them.
+const (
+	envCap        = "cap.env"
+	annotationCap = "cap.annotation"
+)
+
+// Parse returns the caps for package limiter.
+func (c Caps) Parse() (env, annotation limiter.Cap, err error) {
+	if env, err = limiter.ParseCap(envCap, c.Env.words()); err != nil {
+		return env, annotation, fmt.Errorf("%s: %w", envCap, err)
+	}
+	if annotation, err = limiter.ParseCap(annotationCap, c.Annotation.words()); err != nil {
+		return env, annotation, fmt.Errorf("%s: %w", annotationCap, err)
+	}
+	return env, annotation, nil
+}
+
+// Override is what the administrator lets containers do although they could undo
+// their limits by it.
+type Override struct {
+	Privileged     bool `toml:"privileged"`
+	HostNamespaces bool `toml:"host_namespaces"` // PID and IPC
 }
 
 // Config is a config.toml with the defaults filled in.
@@ -72,6 +119,10 @@ type Config struct {
 	Compat string `toml:"compat"`
 	// DefaultShare is what a GPU container gets that asks for nothing.
 	DefaultShare Share `toml:"default_share"`
+	// Cap bounds what containers may ask for; the default share is not bounded.
+	Cap Caps `toml:"cap"`
+	// Override lets in what is refused without it.
+	Override Override `toml:"override"`
 
 	// Path is the file that was read; empty if there was none.
 	Path string `toml:"-"`
@@ -94,74 +145,17 @@ func (c *Config) SocketPath() string { return filepath.Join(c.RunDir, "gpushared
 // ContainersDir is the parent of the containers' directories.
 func (c *Config) ContainersDir() string { return filepath.Join(c.RunDir, "c") }
 
-// Parse reads data, the content of the file called name, over the defaults.
+// Parse reads data, the content of the file called name, over the defaults. The
+// error names the first problem, on one line.
 func Parse(name string, data []byte) (*Config, error) {
-	c := Default()
-	dec := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
-	if err := dec.Decode(c); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, explain(err))
+	c, problems := Check(name, data)
+	switch len(problems) {
+	case 0:
+		return c, nil
+	case 1:
+		return nil, fmt.Errorf("read %s: %s", name, problems[0])
 	}
-	c.Path = name
-	if err := c.validate(); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return c, nil
-}
-
-// explain turns the parser's errors into one line that names key and place.
-func explain(err error) error {
-	var strict *toml.StrictMissingError
-	if errors.As(err, &strict) && len(strict.Errors) > 0 {
-		first := strict.Errors[0]
-		row, _ := first.Position()
-		return fmt.Errorf("unknown key %q in line %d", strings.Join(first.Key(), "."), row)
-	}
-	var decode *toml.DecodeError
-	if errors.As(err, &decode) {
-		row, column := decode.Position()
-		return fmt.Errorf("line %d, column %d: %w", row, column, err)
-	}
-	return err
-}
-
-func (c *Config) validate() error {
-	for _, p := range []struct{ key, value string }{{"run_dir", c.RunDir}, {"state_dir", c.StateDir}} {
-		if p.value == "" {
-			return fmt.Errorf("%s is empty: write an absolute path", p.key)
-		}
-	}
-	for _, p := range []struct {
-		key   string
-		value *string
-	}{
-		{"run_dir", &c.RunDir}, {"state_dir", &c.StateDir},
-		{"library_dir", &c.LibraryDir}, {"driver_cdi_spec", &c.DriverCDISpec},
-	} {
-		if *p.value == "" {
-			continue
-		}
-		if !filepath.IsAbs(*p.value) {
-			return fmt.Errorf("%s %q is not an absolute path", p.key, *p.value)
-		}
-		*p.value = filepath.Clean(*p.value)
-	}
-	if c.Compat != "route" && c.Compat != "host" && c.Compat != "refuse" {
-		return fmt.Errorf(`compat is %q: write "route", "host" or "refuse"`, c.Compat)
-	}
-	if len(c.Runtimes) == 0 {
-		return errors.New(`runtimes is empty: name at least one, for example ["runc"]`)
-	}
-	for _, r := range c.Runtimes {
-		if r == "" || (strings.Contains(r, "/") && !filepath.IsAbs(r)) {
-			return fmt.Errorf("runtimes has %q: write a plain name or an absolute path", r)
-		}
-	}
-	for _, m := range c.ExtraDriverMounts {
-		if _, _, err := SplitMount(m); err != nil {
-			return fmt.Errorf("extra_driver_mounts: %w", err)
-		}
-	}
-	return nil
+	return nil, fmt.Errorf("read %s: %s (and %d more: gpushare config check %s)", name, problems[0], len(problems)-1, name)
 }
 
 // SplitMount splits a "host:container" pair of absolute paths.
@@ -175,6 +169,14 @@ func SplitMount(s string) (host, container string, err error) {
 
 // Load reads the file at path, which its caller was told to use.
 func Load(path string) (*Config, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -187,5 +189,5 @@ func Load(path string) (*Config, error) {
 	if len(data) > maxSize {
 		return nil, fmt.Errorf("read configuration %s: larger than %d bytes", path, maxSize)
 	}
-	return Parse(path, data)
+	return data, nil
 }

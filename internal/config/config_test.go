@@ -56,8 +56,8 @@ compute_max = "none"
 
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown key":        {"run_dri = \"/x\"\n", `unknown key "run_dri" in line 1`},
-		"unknown nested key": {"\n[default_share]\nmemroy = \"1Gi\"\n", `unknown key "default_share.memroy" in line 3`},
+		"unknown key":        {"run_dri = \"/x\"\n", `line 1: unknown key "run_dri": did you mean run_dir?`},
+		"unknown nested key": {"\n[default_share]\nmemroy = \"1Gi\"\n", `line 3: unknown key "default_share.memroy": did you mean default_share.memory?`},
 		"wrong type":         {"run_dir = 5\n", "line 1"},
 		"syntax":             {"run_dir = \n", "line 1"},
 		"relative run_dir":   {"run_dir = \"run\"\n", "not an absolute path"},

@@ -25,7 +25,28 @@ func Find() (*Config, error) {
 	return find(exe, SystemPath)
 }
 
+// Path returns the file that Find reads, empty if there is none. The errors are
+// Find's.
+func Path() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find configuration: %w", err)
+	}
+	return locate(exe, SystemPath)
+}
+
 func find(exe, system string) (*Config, error) {
+	path, err := locate(exe, system)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return Default(), nil
+	}
+	return Load(path)
+}
+
+func locate(exe, system string) (string, error) {
 	own := filepath.Join(filepath.Dir(filepath.Dir(exe)), "etc", "gpushare", "config.toml")
 	for _, path := range []string{own, system} {
 		_, err := os.Stat(path)
@@ -33,19 +54,19 @@ func find(exe, system string) (*Config, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("find configuration: %w", err)
+			return "", fmt.Errorf("find configuration: %w", err)
 		}
 		if err := CheckRootOwned(path); err != nil {
-			return nil, fmt.Errorf("use configuration %s: %w", path, err)
+			return "", fmt.Errorf("use configuration %s: %w", path, err)
 		}
 		if path == own {
 			if err := CheckRootOwned(exe); err != nil {
-				return nil, fmt.Errorf("use configuration %s: %w", path, err)
+				return "", fmt.Errorf("use configuration %s: %w", path, err)
 			}
 		}
-		return Load(path)
+		return path, nil
 	}
-	return Default(), nil
+	return "", nil
 }
 
 // CheckRootOwned returns ErrUnsafe unless path, with links resolved, and every

@@ -53,8 +53,10 @@ func (b backend) List(context.Context) v1.ContainerList {
 				{Index: 1, UUID: uuid + "1", MemoryLimitBytes: 512 << 20, MemoryUsedBytes: 0, ComputeMilli: 100, ComputeMaxMilli: 300},
 			}},
 		{ID: strings.Repeat("c3", 32), Engine: "runc", Phase: v1.PhasePending, State: v1.StateEnforced, Created: created,
+			Source: v1.SourceAnnotation, Request: v1.Request{Profile: "1of4"},
 			GPUs: []v1.ContainerGPU{{Index: 1, UUID: uuid + "1", MemoryLimitBytes: 1000, ComputeMilli: 1, ComputeMaxMilli: 1000}}},
-		{ID: strings.Repeat("d4", 32), Name: "capped", Engine: "docker", Phase: v1.PhaseRunning, State: v1.StateEnforced, Created: created,
+		{ID: strings.Repeat("d4", 32), Name: "capped", Engine: "docker", Phase: v1.PhaseRunning, State: v1.StateDegraded, Created: created,
+			Reason: "privileged by node policy", Exposed: []string{v1.ExposedPrivileged},
 			GPUs: []v1.ContainerGPU{{Index: 1, UUID: uuid + "1", MemoryLimitBytes: 1 << 40, ComputeMilli: 0, ComputeMaxMilli: 333}}},
 	}
 	return out
@@ -144,6 +146,11 @@ func TestGolden(t *testing.T) {
 		"set-nothing":     {full, []string{"set", "llm"}, 2},
 		"set-whom":        {full, []string{"set", "--gpu-memory", "8Gi"}, 2},
 		"set-empty":       {full, []string{"set", "llm", "--gpu-memory="}, 2},
+		"set-profile":     {full, []string{"set", "llm", "--gpu-profile", "1of4"}, 0},
+		"set-no-profile":  {full, []string{"set", "llm", "--gpu-profile", "quarter"}, 2},
+		"set-both":        {full, []string{"set", "llm", "--gpu-profile", "1of4", "--gpu-memory", "8g"}, 2},
+		"config":          {full, []string{"config"}, 0},
+		"config-unknown":  {full, []string{"config", "show"}, 2},
 		"set-bad-flag":    {full, []string{"set", "llm", "--memory", "8Gi"}, 2},
 		"set-no-value":    {full, []string{"set", "llm", "--gpu-memory"}, 2},
 		"version":         {full, []string{"version"}, 0},
@@ -193,7 +200,7 @@ func TestDaemonDown(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	for code, want := range map[string]int{
 		v1.CodeDaemonDown: 3, v1.CodeTimeout: 7, v1.CodeNoGPU: 4, v1.CodeNotFound: 5, v1.CodeGPUUnknown: 5, v1.CodeUnit: 2,
-		v1.CodeNoFit: 6, v1.CodeMemTooSmall: 6, v1.CodeMemInUse: 6, v1.CodeConflict: 6, v1.CodeInternal: 1,
+		v1.CodeNoFit: 6, v1.CodeMemTooSmall: 6, v1.CodeMemInUse: 6, v1.CodeConflict: 6, v1.CodeCap: 6, v1.CodePolicy: 6, v1.CodeInternal: 1,
 	} {
 		if got := status(v1.Errorf(400, code, "x")); got != want {
 			t.Errorf("%s: %d, want %d", code, got, want)

@@ -79,7 +79,7 @@ func status(err error) int {
 		return exitNotFound
 	case v1.CodeUnit, v1.CodeRequest, v1.CodeNoMemory, v1.CodeAmbiguous:
 		return exitUsage
-	case v1.CodeNoFit, v1.CodeMemTooSmall, v1.CodeMemInUse, v1.CodeConflict:
+	case v1.CodeNoFit, v1.CodeMemTooSmall, v1.CodeMemInUse, v1.CodeConflict, v1.CodeCap, v1.CodePolicy:
 		return exitRefused
 	}
 	return exitFailed

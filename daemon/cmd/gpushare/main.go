@@ -52,11 +52,16 @@ func (t *terminal) run(args []string) int {
 			}
 			return cli.ShowAppHelp(c)
 		},
-		Commands: []*cli.Command{t.runCommand(), t.psCommand(), t.setCommand(), t.daemonCommand(), t.installCommand(), t.uninstallCommand(), t.doctorCommand(), t.versionCommand()},
+		Commands: []*cli.Command{
+			t.runCommand(), t.psCommand(), t.setCommand(), t.daemonCommand(), t.configCommand(),
+			t.installCommand(), t.uninstallCommand(), t.doctorCommand(), t.versionCommand(),
+		},
 	}
 	for _, c := range app.Commands {
-		c.OnUsageError = onUsageError
-		c.HideHelpCommand = true
+		for _, c := range append([]*cli.Command{c}, c.Subcommands...) {
+			c.OnUsageError = onUsageError
+			c.HideHelpCommand = true
+		}
 	}
 	return t.report(app.Run(reorder(args, app)))
 }

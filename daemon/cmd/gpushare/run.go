@@ -20,15 +20,18 @@ import (
 const runHelp = `gpushare run: start a container with a share of a GPU
 
    gpushare run --gpu-memory SIZE [--gpu-compute SHARE] [--gpu-compute-max SHARE] [--gpu GPU] [--print] DOCKER-RUN-ARGUMENTS…
+   gpushare run --gpu-profile NAME [--gpu GPU] [--print] DOCKER-RUN-ARGUMENTS…
 
 Examples:
    gpushare run --gpu-memory 8Gi --rm pytorch/pytorch python train.py
    gpushare run --gpu-memory 25% --gpu-compute 30% --gpu-compute-max none -it IMAGE
+   gpushare run --gpu-profile 1of4 --rm IMAGE
    gpushare run --gpu-memory 8Gi --print IMAGE     (show the docker command, run nothing)
 
    --gpu-memory SIZE         limit of device memory: 8Gi, 512Mi, 25%; 8g means 8Gi here, as in docker
    --gpu-compute SHARE       guaranteed share of the GPU's time: 30% or 0.3; without it there is no guarantee
    --gpu-compute-max SHARE   most GPU time that it may use; default: the guarantee, none if there is none
+   --gpu-profile NAME        memory and compute by name: 1of2, 1of4, 1of6 (N of 1ofN fit on a GPU) or slice-4g
    --gpu GPU                 auto (default), an index or a UUID; several with commas
    --print                   print the docker command instead of running it
 
@@ -95,7 +98,7 @@ const shortBools = "ditPq"
 // follows is the container's.
 func parseRun(args []string) (runRequest, error) {
 	var r runRequest
-	own := map[string]*string{"gpu-memory": &r.words.Memory, "gpu-compute": &r.words.Compute, "gpu-compute-max": &r.words.ComputeMax, "gpu": &r.gpu}
+	own := map[string]*string{"gpu-memory": &r.words.Memory, "gpu-compute": &r.words.Compute, "gpu-compute-max": &r.words.ComputeMax, "gpu-profile": &r.words.Profile, "gpu": &r.gpu}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if a == "--" || len(a) < 2 || a[0] != '-' {
@@ -158,30 +161,35 @@ func (r runRequest) command() (argv []string, echo string, err error) {
 	if len(r.args) == 0 || strings.HasPrefix(r.args[len(r.args)-1], "-") && r.args[0] == r.args[len(r.args)-1] {
 		return nil, "", usagef("which image? see: gpushare run --help")
 	}
-	if r.words.Memory == "" {
-		return nil, "", usagef("--gpu-memory is missing: how much device memory may it use? For example --gpu-memory 8Gi")
+	if r.words.Memory == "" && r.words.Profile == "" {
+		return nil, "", usagef("--gpu-memory is missing: how much device memory may it use? For example --gpu-memory 8Gi, or --gpu-profile 1of4")
 	}
 	req, err := limiter.Parse(r.words, quantity.Docker)
 	if err != nil {
 		return nil, "", flagError(err)
 	}
 	memory, shown := r.words.Memory, r.words.Memory+" of the GPU's memory"
-	if !req.Memory.IsPercent() {
+	if r.words.Profile != "" {
+		memory, shown = "", ""
+	} else if !req.Memory.IsPercent() {
 		shown = quantity.FormatBytes(req.Memory.Bytes(0))
 		if _, err := quantity.ParseMemory(memory, quantity.Strict); err != nil {
 			memory = strictMemory(req.Memory.Bytes(0))
 		}
 	}
-	argv = []string{"docker", "run", "--runtime=gpushare", "-e", "GPUSHARE_MEMORY=" + memory}
-	echo = "memory " + shown
+	argv = []string{"docker", "run", "--runtime=gpushare"}
+	var understood []string
 	for _, w := range []struct{ name, value, text string }{
-		{"GPUSHARE_COMPUTE", r.words.Compute, "compute "}, {"GPUSHARE_COMPUTE_MAX", r.words.ComputeMax, "at most "}, {"GPUSHARE_GPU", r.gpu, "GPU "},
+		{"GPUSHARE_MEMORY", memory, "memory " + shown}, {"GPUSHARE_PROFILE", r.words.Profile, "profile " + r.words.Profile},
+		{"GPUSHARE_COMPUTE", r.words.Compute, "compute " + r.words.Compute}, {"GPUSHARE_COMPUTE_MAX", r.words.ComputeMax, "at most " + r.words.ComputeMax},
+		{"GPUSHARE_GPU", r.gpu, "GPU " + r.gpu},
 	} {
 		if w.value != "" {
 			argv = append(argv, "-e", w.name+"="+w.value)
-			echo += ", " + w.text + w.value
+			understood = append(understood, w.text)
 		}
 	}
+	echo = strings.Join(understood, ", ")
 	return append(argv, r.args...), echo + " (--print shows the docker command)", nil
 }
 

@@ -17,6 +17,7 @@ func TestRun(t *testing.T) {
 		{"--gpu-memory=1.5GB img", head + "1536Mi img"},
 		{"--gpu-memory=1000B img", head + "1000B img"},
 		{"--gpu-memory 25% --gpu-compute 0.3 --gpu-compute-max none --gpu 1 img", head + "25% -e GPUSHARE_COMPUTE=0.3 -e GPUSHARE_COMPUTE_MAX=none -e GPUSHARE_GPU=1 img"},
+		{"--gpu-profile 1of4 --gpu 1 img", "docker run --runtime=gpushare -e GPUSHARE_PROFILE=1of4 -e GPUSHARE_GPU=1 img"},
 		// Ours are found among docker's, and docker's values are not taken for the image.
 		{"-it --rm --name x --gpu-memory 6Gi -v /a:/b img", head + "6Gi -it --rm --name x -v /a:/b img"},
 		{"-itv /a:/b --gpu-memory 6Gi img", head + "6Gi -itv /a:/b img"},
@@ -62,6 +63,8 @@ func TestRunRefuses(t *testing.T) {
 		"--gpu-memory 8Gb img":                  "bits",
 		"--gpu-memory 8Gi --gpu-compute 30 img": "did you mean 30%?",
 		"--gpu-memory 8Gi --gpu-compute 30% --gpu-compute-max 20% img": "below the guaranteed 30%",
+		"--gpu-profile 1of4 --gpu-memory 8Gi img":                      "leave out the other words",
+		"--gpu-profile 1of99 img":                                      "is no profile: write 1of2",
 		"--gpu-memory 8Gi --runtime runc img":                          "--runtime",
 		"--gpu-memory 8Gi --gpus all img":                              "--gpus",
 	} {

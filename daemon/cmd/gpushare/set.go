@@ -22,6 +22,7 @@ func (t *terminal) setCommand() *cli.Command {
 			&cli.StringFlag{Name: "gpu-memory", Usage: "limit of device memory, `SIZE` like 8Gi, 512Mi or 25%"},
 			&cli.StringFlag{Name: "gpu-compute", Usage: "guaranteed `SHARE` of the GPU's time, like 30% or 0.3"},
 			&cli.StringFlag{Name: "gpu-compute-max", Usage: "most GPU time that it may use, a `SHARE` or none"},
+			&cli.StringFlag{Name: "gpu-profile", Usage: "memory and compute by `NAME`, like 1of4 or slice-4g, instead of the three above"},
 			&cli.BoolFlag{Name: "soft", Usage: "allow a memory limit below what is in use: nothing is taken away, new allocations are refused"},
 			outputFlag("table or json"),
 		},
@@ -39,9 +40,9 @@ func (t *terminal) set(c *cli.Context) error {
 	}
 	req := v1.ResizeRequest{
 		Memory: c.String("gpu-memory"), Compute: c.String("gpu-compute"), ComputeMax: c.String("gpu-compute-max"),
-		Soft: c.Bool("soft"), CommandLine: true,
+		Profile: c.String("gpu-profile"), Soft: c.Bool("soft"), CommandLine: true,
 	}
-	for _, name := range []string{"gpu-memory", "gpu-compute", "gpu-compute-max"} {
+	for _, name := range []string{"gpu-memory", "gpu-compute", "gpu-compute-max", "gpu-profile"} {
 		if c.IsSet(name) && c.String(name) == "" {
 			return usagef("--%s is empty; see: gpushare set --help", name)
 		}
@@ -73,8 +74,15 @@ func (t *terminal) set(c *cli.Context) error {
 // checkWords reads the quantities here too, so that a mistake is marked where it
 // was typed.
 func checkWords(req v1.ResizeRequest) error {
-	if req.Memory == "" && req.Compute == "" && req.ComputeMax == "" {
-		return usagef("nothing to change: give --gpu-memory, --gpu-compute or --gpu-compute-max")
+	if req.Memory == "" && req.Compute == "" && req.ComputeMax == "" && req.Profile == "" {
+		return usagef("nothing to change: give --gpu-memory, --gpu-compute, --gpu-compute-max or --gpu-profile")
+	}
+	if req.Profile != "" {
+		_, err := limiter.Parse(limiter.Words{Memory: req.Memory, Compute: req.Compute, ComputeMax: req.ComputeMax, Profile: req.Profile}, quantity.Docker)
+		if err != nil {
+			return flagError(err)
+		}
+		return nil
 	}
 	if req.Memory != "" {
 		if _, err := quantity.ParseMemory(req.Memory, quantity.Docker); err != nil {

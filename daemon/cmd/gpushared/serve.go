@@ -22,8 +22,6 @@ import (
 	"github.com/gpushare/gpushare/daemon/server"
 	"github.com/gpushare/gpushare/internal/config"
 	"github.com/gpushare/gpushare/internal/version"
-	"github.com/gpushare/gpushare/limiter"
-	"github.com/gpushare/gpushare/limiter/quantity"
 )
 
 // driverPatience is how long one call into the driver may take.
@@ -31,11 +29,12 @@ const driverPatience = 2 * time.Second
 
 // serve runs the daemon until ctx ends.
 func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
-	share := limiter.Words{Memory: cfg.DefaultShare.Memory, Compute: cfg.DefaultShare.Compute, ComputeMax: cfg.DefaultShare.ComputeMax}
-	if !share.Empty() {
-		if _, err := limiter.Parse(share, quantity.Strict); err != nil {
-			return fmt.Errorf("read %s: default_share: %w", cfg.Path, err)
-		}
+	policy, err := policyOf(cfg)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", cfg.Path, err)
+	}
+	for _, p := range cfg.CheckPaths() {
+		log.Warn("configuration names what cannot be used", "file", cfg.Path, "err", p)
 	}
 	lock, err := lockRunDir(cfg.RunDir)
 	if err != nil {
@@ -51,7 +50,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	}
 	prober := &calibrate.Prober{Command: command, NVML: library}
 	m, err := daemon.New(ctx, daemon.Options{
-		RunDir: cfg.RunDir, StateDir: cfg.StateDir, DockerHost: cfg.DockerHost, Default: share,
+		RunDir: cfg.RunDir, StateDir: cfg.StateDir, DockerHost: cfg.DockerHost, Default: cfg.DefaultShare.Words(), Policy: policy,
 		NVML: library, Measure: prober.Measure, Log: log,
 	})
 	if err != nil {
@@ -77,6 +76,15 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	_ = notify("STOPPING=1")
 	log.Info("ended, limits of running containers stay in force")
 	return errors.Join(err, server.Remove(cfg.RunDir))
+}
+
+// policyOf is the part of config.toml that decides about claims.
+func policyOf(cfg *config.Config) (daemon.Policy, error) {
+	env, annotation, err := cfg.Cap.Parse()
+	return daemon.Policy{
+		EnvCap: env, AnnotationCap: annotation,
+		Privileged: cfg.Override.Privileged, HostNamespaces: cfg.Override.HostNamespaces,
+	}, err
 }
 
 // lockRunDir keeps a second daemon away from the run directory for as long as
