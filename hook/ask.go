@@ -4,8 +4,11 @@
 package hook
 
 import (
+	"maps"
 	"sort"
 	"strings"
+
+	"github.com/gpushare/gpushare/internal/suggest"
 )
 
 // The channels through which a container asks for a share.
@@ -22,6 +25,8 @@ const (
 	SourceEnv        = "env"
 	SourceAnnotation = "annotation"
 	SourceDefault    = "default"
+	// SourceBoth is a request of which words came by both of the first two.
+	SourceBoth = "env+annotation"
 )
 
 // maxValue bounds one requested value, in bytes.
@@ -31,6 +36,8 @@ const maxValue = 128
 // the values is the daemon's affair; it is a request, never a proof.
 type Ask struct {
 	Memory, Compute, ComputeMax, GPU string
+	// Profile stands in the place of the first three.
+	Profile string
 	// Source says where the request came from; empty if there is none.
 	Source string
 }
@@ -47,8 +54,14 @@ var words = []word{
 	{"compute", "30%", func(a *Ask) *string { return &a.Compute }},
 	{"compute-max", "50%", func(a *Ask) *string { return &a.ComputeMax }},
 	{"gpu", "0", func(a *Ask) *string { return &a.GPU }},
-	{name: "model"}, {name: "profile"}, {name: "priority"}, {name: "queue"}, {name: "type"},
+	{profileWord, "1of4", func(a *Ask) *string { return &a.Profile }},
+	{name: "model"}, {name: "priority"}, {name: "queue"}, {name: "type"},
 }
+
+// profileWord names a share; shareWords are what it stands for.
+const profileWord = "profile"
+
+var shareWords = []string{"memory", "compute", "compute-max"}
 
 func (w *word) variable() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(w.name, "-", "_"))
@@ -77,7 +90,7 @@ func find(name string, as func(*word) string) *word {
 
 // Ask returns what the container asks for. It refuses words under our prefixes
 // that it does not know, since a misspelt limit must not mean no limit, and
-// words that are given twice with different values.
+// words that are given twice with different values or stand beside a profile.
 func (s *Spec) Ask() (Ask, error) {
 	var a Ask
 	if s.sandbox() {
@@ -91,6 +104,7 @@ func (s *Spec) Ask() (Ask, error) {
 	if err != nil {
 		return a, err
 	}
+	written := map[string]string{} // the word as its author spells it
 	for i := range words {
 		w := &words[i]
 		if w.field == nil {
@@ -103,13 +117,24 @@ func (s *Spec) Ask() (Ask, error) {
 			return a, refuse(CodeConflict, "%s is %q but annotation %s is %q: keep one of them",
 				w.variable(), fromEnv, w.annotation(), fromAnnotation)
 		case inEnv:
-			*w.field(&a), a.Source = fromEnv, SourceEnv
+			*w.field(&a), written[w.name] = fromEnv, w.variable()
 		case inAnnotation:
-			*w.field(&a) = fromAnnotation
-			if a.Source == "" {
-				a.Source = SourceAnnotation
-			}
+			*w.field(&a), written[w.name] = fromAnnotation, "annotation "+w.annotation()
 		}
+	}
+	for _, w := range shareWords {
+		if written[w] != "" && written[profileWord] != "" {
+			return a, refuse(CodeConflict, "%s is %q, which sets memory and compute, but %s is given too: keep one of them",
+				written[profileWord], a.Profile, written[w])
+		}
+	}
+	switch {
+	case len(env) > 0 && len(annotated) > 0:
+		a.Source = SourceBoth
+	case len(env) > 0:
+		a.Source = SourceEnv
+	case len(annotated) > 0:
+		a.Source = SourceAnnotation
 	}
 	return a, nil
 }
@@ -137,7 +162,8 @@ func (s *Spec) askedByEnv() (map[string]string, error) {
 }
 
 // askedByAnnotation also reads the form for one container of a pod,
-// gpushare.io/memory.<container>, which goes before the pod's own word.
+// gpushare.io/memory.<container>, which goes before the pod's own word. A profile
+// and the words that it stands for go before each other likewise.
 func (s *Spec) askedByAnnotation() (map[string]string, error) {
 	keys := make([]string, 0, len(s.annotations))
 	for key := range s.annotations {
@@ -145,8 +171,8 @@ func (s *Spec) askedByAnnotation() (map[string]string, error) {
 			keys = append(keys, key)
 		}
 	}
-	sort.Strings(keys) // the pod's word comes before the container's
-	asked := map[string]string{}
+	sort.Strings(keys)
+	asked, own := map[string]string{}, map[string]string{}
 	for _, key := range keys {
 		short, container, single := strings.Cut(strings.TrimPrefix(key, AnnotationPrefix), ".")
 		w := find(AnnotationPrefix+short, (*word).annotation)
@@ -157,16 +183,26 @@ func (s *Spec) askedByAnnotation() (map[string]string, error) {
 			return nil, err
 		}
 		if single {
-			own := s.containerName()
-			if own == "" {
+			name := s.containerName()
+			if name == "" {
 				return nil, refuse(CodeUnknown, "annotation %q is for one container of a pod, but this engine gives the container no name: write %s", key, w.annotation())
 			}
-			if container != own {
-				continue
+			if container == name {
+				own[w.name] = s.annotations[key]
 			}
+			continue
 		}
 		asked[w.name] = s.annotations[key]
 	}
+	for _, w := range shareWords {
+		if own[profileWord] != "" {
+			delete(asked, w)
+		}
+		if own[w] != "" {
+			delete(asked, profileWord)
+		}
+	}
+	maps.Copy(asked, own)
 	return asked, nil
 }
 
@@ -177,7 +213,7 @@ func known(w *word, what, name string, as func(*word) string) error {
 	if w != nil {
 		return refuse(CodeUnknown, "%s %q is not supported by this version: it knows %s", what, name, strings.Join(supported(as), ", "))
 	}
-	if near := nearest(name, supported(as)); near != "" {
+	if near := suggest.Nearest(name, supported(as), EnvPrefix, AnnotationPrefix); near != "" {
 		return refuse(CodeUnknown, "%s %q is unknown: did you mean %s?", what, name, near)
 	}
 	return refuse(CodeUnknown, "%s %q is unknown: known are %s", what, name, strings.Join(supported(as), ", "))
@@ -193,18 +229,26 @@ func checkValue(w *word, name, value, prefix string) error {
 	return nil
 }
 
-// WithDefault fills in the node's default share: the whole of it for a
-// container that asks for nothing, only the memory for one that names no
-// memory. It refuses a container that is then still without memory.
-func (a Ask) WithDefault(memory, compute, computeMax string, reasons []string) (Ask, error) {
+// WithDefault fills in the node's default share: the whole of it for a container
+// that asks for no share, only the memory for one that names no memory. It refuses
+// a container that is then still without memory. The default's Source and GPU do
+// not count.
+func (a Ask) WithDefault(share Ask, reasons []string) (Ask, error) {
+	none := a.Memory == "" && a.Compute == "" && a.ComputeMax == "" && a.Profile == ""
 	switch {
-	case a.Source == "" && memory != "":
-		return Ask{Memory: memory, Compute: compute, ComputeMax: computeMax, Source: SourceDefault}, nil
+	case a.Source == "" && (share.Memory != "" || share.Profile != ""):
+		share.Source, share.GPU = SourceDefault, ""
+		return share, nil
 	case a.Source == "":
 		return a, refuse(CodeNoShare, "container would reach a GPU (%s) but asks for no share, and this node has no default share: add -e GPUSHARE_MEMORY=8Gi (docker) or the annotation gpushare.io/memory: 8Gi", strings.Join(reasons, ", "))
-	case a.Memory == "" && memory != "":
-		a.Memory = memory
-	case a.Memory == "":
+	case a.Memory != "" || a.Profile != "":
+	case share.Memory != "":
+		a.Memory = share.Memory
+	case none && share.Profile != "":
+		a.Profile = share.Profile
+	case share.Profile != "":
+		return a, refuse(CodeNoShare, "container asks for a share of a GPU but names no memory, and this node's default share, profile %s, is whole or not at all: add -e GPUSHARE_MEMORY=8Gi (docker) or the annotation gpushare.io/memory: 8Gi", share.Profile)
+	default:
 		return a, refuse(CodeNoShare, "container asks for a share of a GPU but names no memory, and this node has no default: add -e GPUSHARE_MEMORY=8Gi (docker) or the annotation gpushare.io/memory: 8Gi")
 	}
 	return a, nil

@@ -45,6 +45,9 @@ type Grant struct {
 	Compat string
 	// Bundle is the directory of config.json; relative paths start there.
 	Bundle string
+	// EveryDevice leaves a container that had leave to open every device all of them
+	// that are not the driver's.
+	EveryDevice bool
 }
 
 // Bind is one bind mount, host path to container path.
@@ -68,6 +71,9 @@ func (s *Spec) Edit(d *Driver, g *Grant, h *Host) error {
 		return err
 	}
 	s.strip(d, mounts, h)
+	if g.EveryDevice {
+		s.openOthers(d)
+	}
 	if err := s.checkPropagation(mounts); err != nil {
 		return err
 	}

@@ -9,32 +9,68 @@ import (
 	"strings"
 )
 
-// Check refuses a GPU container in which the limit could not hold.
-func (s *Spec) Check(h *Host) error {
-	for _, check := range []func(*Host) error{s.checkPrivileged, s.checkCapabilities, s.checkNamespaces, s.checkMounts, s.checkLoader} {
-		if err := check(h); err != nil {
-			return err
-		}
+// Ways by which a container could undo its limits, that the administrator may
+// allow nevertheless.
+const (
+	ExposedPrivileged = "privileged"
+	ExposedPID        = "host PID namespace"
+	ExposedIPC        = "host IPC namespace"
+)
+
+// Override is what the administrator allows although the limit could be undone.
+type Override struct {
+	Privileged     bool
+	HostNamespaces bool // PID and IPC
+}
+
+// Check refuses a GPU container in which the limit could not hold. What is refused
+// no longer because of the override is returned in exposed.
+func (s *Spec) Check(h *Host, o Override) (exposed []string, err error) {
+	privileged := o.Privileged && s.privileged()
+	if privileged {
+		exposed = append(exposed, ExposedPrivileged)
+	} else if err := s.checkPrivilege(); err != nil {
+		return nil, err
 	}
-	return nil
+	shared, err := s.checkNamespaces(h, o.HostNamespaces)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkMounts(h, privileged); err != nil {
+		return nil, err
+	}
+	return append(exposed, shared...), s.checkLoader()
 }
 
 func (s *Spec) has(capability string) bool { return slices.Contains(s.capability, capability) }
 
-// checkPrivileged recognises what engines make of --privileged: every device
-// and the capabilities that only a privileged container has together.
-func (s *Spec) checkPrivileged(*Host) error {
-	all := slices.ContainsFunc(s.rules, func(r rule) bool { return r.everything() })
-	if all && s.has("CAP_SYS_ADMIN") && s.has("CAP_SYS_MODULE") && s.has("CAP_SYS_RAWIO") {
+// privileged says whether the container has what engines make of --privileged:
+// capabilities that only a privileged container has together, and every device or
+// a hold on the host.
+func (s *Spec) privileged() bool {
+	return s.has("CAP_SYS_ADMIN") && s.has("CAP_SYS_MODULE") && s.has("CAP_SYS_RAWIO") && (s.everyDevice() || !s.ownUsers())
+}
+
+func (s *Spec) everyDevice() bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.everything() })
+}
+
+// ownUsers says whether the container has a user namespace of its own.
+func (s *Spec) ownUsers() bool {
+	return slices.ContainsFunc(s.namespaces, func(n namespace) bool { return n.kind == "user" })
+}
+
+func (s *Spec) checkPrivilege() error {
+	if s.privileged() && s.everyDevice() {
 		return refuse(CodePrivileged, "privileged GPU container refused: it could open every GPU and undo its limits: leave out --privileged (privileged: true) and add -e GPUSHARE_MEMORY=8Gi, with --cap-add or --device for the rest of what it needs")
 	}
-	return nil
+	return s.checkCapabilities()
 }
 
 // checkCapabilities refuses the capabilities that give back what the spec
 // takes away. In a user namespace of its own they have no hold on the host.
-func (s *Spec) checkCapabilities(*Host) error {
-	if slices.ContainsFunc(s.namespaces, func(n namespace) bool { return n.kind == "user" }) {
+func (s *Spec) checkCapabilities() error {
+	if s.ownUsers() {
 		return nil
 	}
 	for _, c := range []struct{ name, why string }{
@@ -49,11 +85,13 @@ func (s *Spec) checkCapabilities(*Host) error {
 	return nil
 }
 
-func (s *Spec) checkNamespaces(h *Host) error {
-	for _, c := range []struct{ kind, why, instead string }{
-		{"mount", "our files would land on the host", "give it a mount namespace"},
-		{"pid", "it could trace and stop other tenants' programs", "leave out --pid=host (hostPID: true)"},
-		{"ipc", "it would share memory with the host's programs", "leave out --ipc=host (hostIPC: true) and use --shm-size for a larger /dev/shm"},
+// checkNamespaces returns which of the host's namespaces the container is in, if
+// that is allowed.
+func (s *Spec) checkNamespaces(h *Host, allowed bool) (exposed []string, err error) {
+	for _, c := range []struct{ kind, exposed, why, instead string }{
+		{"mount", "", "our files would land on the host", "give it a mount namespace"},
+		{"pid", ExposedPID, "it could trace and stop other tenants' programs", "leave out --pid=host (hostPID: true)"},
+		{"ipc", ExposedIPC, "it would share memory with the host's programs", "leave out --ipc=host (hostIPC: true) and use --shm-size for a larger /dev/shm"},
 	} {
 		own := false
 		for _, n := range s.namespaces {
@@ -61,17 +99,26 @@ func (s *Spec) checkNamespaces(h *Host) error {
 				own = n.path == "" || h.SameNamespace == nil || !h.SameNamespace(n.kind, n.path)
 			}
 		}
-		if !own {
-			return refuse(CodeNamespace, "GPU container in the host's %s namespace refused: %s: %s", c.kind, c.why, c.instead)
+		switch {
+		case own:
+		case allowed && c.exposed != "":
+			exposed = append(exposed, c.exposed)
+		default:
+			return nil, refuse(CodeNamespace, "GPU container in the host's %s namespace refused: %s: %s", c.kind, c.why, c.instead)
 		}
 	}
-	return nil
+	return exposed, nil
 }
 
-func (s *Spec) checkMounts(h *Host) error {
+// checkMounts lets the host's /dev into a container that may have every device:
+// its rules say which GPUs it can open.
+func (s *Spec) checkMounts(h *Host, everyDevice bool) error {
 	for i := range s.mounts {
 		m := &s.mounts[i]
 		if m.hostDev(h) {
+			if everyDevice {
+				continue
+			}
 			return refuse(CodeBind, "GPU container with the host's /dev at %q refused: it would show every GPU: name the devices that it needs with --device", m.destination)
 		}
 		// What lies in our own directory is taken out by Edit.
@@ -90,7 +137,7 @@ func (s *Spec) checkMounts(h *Host) error {
 
 // checkLoader refuses words to the loader that would put the real driver
 // before ours. A program can still do that by itself; a mere setting shall not.
-func (s *Spec) checkLoader(*Host) error {
+func (s *Spec) checkLoader() error {
 	for _, e := range s.env {
 		name, value, _ := strings.Cut(e, "=")
 		if name != "LD_PRELOAD" && name != "LD_AUDIT" && name != "LD_LIBRARY_PATH" {

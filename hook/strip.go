@@ -57,3 +57,39 @@ func (s *Spec) strip(d *Driver, ours []object, h *Host) {
 		return slices.ContainsFunc(variables, func(name string) bool { return strings.HasPrefix(v, name) })
 	})
 }
+
+// openOthers stands in for the leave to open every device that strip took away: the
+// kernel cannot take single devices out of it again. Block devices are never the
+// driver's; of character devices each kind that the container has is opened, but
+// for those of which the driver has one.
+func (s *Spec) openOthers(d *Driver) {
+	driver := map[int64]bool{}
+	d.all(func(e *cdi.ContainerEdits) {
+		for _, n := range e.DeviceNodes {
+			driver[n.Major] = true
+		}
+	})
+	allow := []object{{"allow": true, "type": "b", "access": "rwm"}}
+	var majors []int64
+	for _, dev := range s.devices {
+		if (dev.kind == "c" || dev.kind == "u") && dev.major > 0 && !driver[dev.major] && !slices.Contains(majors, dev.major) {
+			majors = append(majors, dev.major)
+		}
+	}
+	slices.Sort(majors)
+	for _, major := range majors {
+		allow = append(allow, object{"allow": true, "type": "c", "major": number(major), "access": "rwm"})
+	}
+	for _, raw := range allow {
+		r, err := readRule(raw)
+		if err != nil {
+			continue // made above
+		}
+		same := func(have rule) bool {
+			return have.allow && have.kind == r.kind && have.major == r.major && have.minor == r.minor && have.access == r.access
+		}
+		if !slices.ContainsFunc(s.rules, same) {
+			s.rules = append(s.rules, r)
+		}
+	}
+}

@@ -114,6 +114,7 @@ type planned struct {
 	cuda, nvml string
 	hook       string
 	bundle     string
+	exposed    []string // what node policy allows it
 }
 
 // plan returns nil for a container that is none of our business.
@@ -143,12 +144,13 @@ func plan(c *config.Config, ct *Container, b *bundle, data []byte) (*planned, er
 	if !ValidID(ct.ID) {
 		return nil, &hook.Refusal{Code: hook.CodeUsage, Message: fmt.Sprintf("GPU container refused: a container id is made of letters, digits and _+-. but this is %q", ct.ID)}
 	}
-	if err := spec.Check(host); err != nil {
+	p := &planned{spec: spec, host: host, bundle: b.path}
+	if p.exposed, err = spec.Check(host, hook.Override{Privileged: c.Override.Privileged, HostNamespaces: c.Override.HostNamespaces}); err != nil {
 		return nil, err
 	}
-	p := &planned{spec: spec, host: host, bundle: b.path}
 	d := c.DefaultShare
-	if p.ask, err = ask.WithDefault(d.Memory, d.Compute, d.ComputeMax, reasons); err != nil {
+	share := hook.Ask{Memory: d.Memory, Compute: d.Compute, ComputeMax: d.ComputeMax, Profile: d.Profile}
+	if p.ask, err = ask.WithDefault(share, reasons); err != nil {
 		return nil, err
 	}
 	if p.driver, err = node.LoadDriver(c.DriverCDISpec); err != nil {
@@ -168,7 +170,8 @@ func (p *planned) carryOut(ctx context.Context, c *config.Config, ct *Container,
 	claim, err := daemon.Claim(ctx, v1.ClaimRequest{
 		ID: ct.ID, Bundle: b.path, RuntimeRoot: ct.RuntimeRoot, PID: ct.PID,
 		MountLabel: p.spec.MountLabel(), Source: p.ask.Source,
-		Request: v1.Request{Memory: p.ask.Memory, Compute: p.ask.Compute, ComputeMax: p.ask.ComputeMax, GPU: p.ask.GPU},
+		Request: v1.Request{Memory: p.ask.Memory, Compute: p.ask.Compute, ComputeMax: p.ask.ComputeMax, Profile: p.ask.Profile, GPU: p.ask.GPU},
+		Exposed: p.exposed,
 	})
 	if err != nil {
 		giveUp(ctx, daemon, ct.ID, err)
@@ -204,6 +207,7 @@ func (p *planned) grant(c *config.Config, claim *v1.Claim) (*hook.Grant, error) 
 	g := &hook.Grant{
 		ID: claim.ID, Directory: claim.Directory, CUDA: p.cuda, NVML: p.nvml,
 		Hook: p.hook, Compat: c.Compat, Bundle: p.bundle,
+		EveryDevice: slices.Contains(p.exposed, hook.ExposedPrivileged),
 	}
 	if len(claim.GPUs) == 0 {
 		return nil, fmt.Errorf("use claim %s: the daemon granted no GPU", claim.ID)
