@@ -37,14 +37,20 @@ func TestAsk(t *testing.T) {
 		want        Ask
 	}{
 		"nothing":                  {[]string{"PATH=/bin", "NVIDIA_VISIBLE_DEVICES=all"}, nil, Ask{}},
-		"env":                      {[]string{"GPUSHARE_MEMORY=8Gi", "GPUSHARE_COMPUTE=30%", "GPUSHARE_COMPUTE_MAX=none", "GPUSHARE_GPU=1"}, nil, Ask{"8Gi", "30%", "none", "1", SourceEnv}},
-		"annotations":              {nil, map[string]string{"gpushare.io/memory": "8Gi", "gpushare.io/compute": "0.3", "gpushare.io/compute-max": "50%", "gpushare.io/gpu": "0"}, Ask{"8Gi", "0.3", "50%", "0", SourceAnnotation}},
-		"both, equal":              {[]string{"GPUSHARE_MEMORY=8Gi"}, map[string]string{"gpushare.io/memory": "8Gi"}, Ask{Memory: "8Gi", Source: SourceEnv}},
-		"both, different words":    {[]string{"GPUSHARE_COMPUTE=10%"}, map[string]string{"gpushare.io/memory": "8Gi"}, Ask{Memory: "8Gi", Compute: "10%", Source: SourceEnv}},
+		"env":                      {[]string{"GPUSHARE_MEMORY=8Gi", "GPUSHARE_COMPUTE=30%", "GPUSHARE_COMPUTE_MAX=none", "GPUSHARE_GPU=1"}, nil, Ask{Memory: "8Gi", Compute: "30%", ComputeMax: "none", GPU: "1", Source: SourceEnv}},
+		"annotations":              {nil, map[string]string{"gpushare.io/memory": "8Gi", "gpushare.io/compute": "0.3", "gpushare.io/compute-max": "50%", "gpushare.io/gpu": "0"}, Ask{Memory: "8Gi", Compute: "0.3", ComputeMax: "50%", GPU: "0", Source: SourceAnnotation}},
+		"both, equal":              {[]string{"GPUSHARE_MEMORY=8Gi"}, map[string]string{"gpushare.io/memory": "8Gi"}, Ask{Memory: "8Gi", Source: SourceBoth}},
+		"both, different words":    {[]string{"GPUSHARE_COMPUTE=10%"}, map[string]string{"gpushare.io/memory": "8Gi"}, Ask{Memory: "8Gi", Compute: "10%", Source: SourceBoth}},
 		"twice the same":           {[]string{"GPUSHARE_MEMORY=8Gi", "GPUSHARE_MEMORY=8Gi"}, nil, Ask{Memory: "8Gi", Source: SourceEnv}},
 		"our own mark":             {nil, map[string]string{ClaimAnnotation: "c1 sha256:00"}, Ask{}},
 		"for one container":        {nil, cri(map[string]string{"gpushare.io/memory": "1Gi", "gpushare.io/memory.app": "2Gi"}), Ask{Memory: "2Gi", Source: SourceAnnotation}},
 		"for another container":    {nil, cri(map[string]string{"gpushare.io/memory.side": "2Gi"}), Ask{}},
+		"profile":                  {[]string{"GPUSHARE_PROFILE=1of4", "GPUSHARE_GPU=1"}, nil, Ask{Profile: "1of4", GPU: "1", Source: SourceEnv}},
+		"profile, annotated":       {nil, map[string]string{"gpushare.io/profile": "slice-4g"}, Ask{Profile: "slice-4g", Source: SourceAnnotation}},
+		"profile and GPU":          {[]string{"GPUSHARE_GPU=1"}, map[string]string{"gpushare.io/profile": "1of2"}, Ask{Profile: "1of2", GPU: "1", Source: SourceBoth}},
+		"own profile, pod's words": {nil, cri(map[string]string{"gpushare.io/memory": "1Gi", "gpushare.io/compute": "10%", "gpushare.io/gpu": "1", "gpushare.io/profile.app": "1of2"}), Ask{Profile: "1of2", GPU: "1", Source: SourceAnnotation}},
+		"own words, pod's profile": {nil, cri(map[string]string{"gpushare.io/memory.app": "1Gi", "gpushare.io/profile": "1of2"}), Ask{Memory: "1Gi", Source: SourceAnnotation}},
+		"another's profile":        {nil, cri(map[string]string{"gpushare.io/memory": "1Gi", "gpushare.io/profile.side": "1of2"}), Ask{Memory: "1Gi", Source: SourceAnnotation}},
 		"value kept to the letter": {[]string{"GPUSHARE_MEMORY= 8 Gi=x"}, nil, Ask{Memory: " 8 Gi=x", Source: SourceEnv}},
 		"lower case is not ours":   {[]string{"gpushare_memory=8Gi", "MY_GPUSHARE_X=1"}, nil, Ask{}},
 	} {
@@ -68,7 +74,7 @@ func TestAskRefuses(t *testing.T) {
 		"plural":                     {env("GPUSHARE_GPUS=1"), CodeUnknown, "did you mean GPUSHARE_GPU?"},
 		"far from everything":        {env("GPUSHARE_DISABLE=1"), CodeUnknown, "known are GPUSHARE_MEMORY, GPUSHARE_COMPUTE, GPUSHARE_COMPUTE_MAX, GPUSHARE_GPU"},
 		"nothing behind the prefix":  {env("GPUSHARE_=1"), CodeUnknown, "is unknown"},
-		"reserved variable":          {env("GPUSHARE_PROFILE=1of2"), CodeUnknown, "not supported by this version"},
+		"reserved variable":          {env("GPUSHARE_QUEUE=a"), CodeUnknown, "not supported by this version"},
 		"abbreviated annotation":     {annotation("gpushare.io/mem", "8Gi"), CodeUnknown, "did you mean gpushare.io/memory?"},
 		"annotation with underscore": {annotation("gpushare.io/compute_max", "1"), CodeUnknown, "did you mean gpushare.io/compute-max?"},
 		"annotation in upper case":   {annotation("gpushare.io/Memory", "8Gi"), CodeUnknown, "did you mean gpushare.io/memory?"},
@@ -80,6 +86,10 @@ func TestAskRefuses(t *testing.T) {
 		"very long":                  {env("GPUSHARE_MEMORY=" + strings.Repeat("9", 4096)), CodeUnit, "4096 bytes long"},
 		"long unknown name":          {env("GPUSHARE_" + strings.Repeat("M", 4096) + "=1"), CodeUnknown, "is unknown"},
 		"twice":                      {env("GPUSHARE_MEMORY=1Gi", "GPUSHARE_MEMORY=2Gi"), CodeConflict, "given twice"},
+		"profile and memory":         {env("GPUSHARE_PROFILE=1of2", "GPUSHARE_MEMORY=8Gi"), CodeConflict, `GPUSHARE_PROFILE is "1of2", which sets memory and compute, but GPUSHARE_MEMORY is given too`},
+		"profile and a ceiling":      {specOf(t, []string{"GPUSHARE_COMPUTE_MAX=none"}, map[string]string{"gpushare.io/profile": "1of2"}), CodeConflict, `annotation gpushare.io/profile is "1of2", which sets memory and compute, but GPUSHARE_COMPUTE_MAX`},
+		"profiles":                   {env("GPUSHARE_PROFILES=1of2"), CodeUnknown, "did you mean GPUSHARE_PROFILE?"},
+		"empty profile":              {annotation("gpushare.io/profile", ""), CodeUnit, "write for example gpushare.io/profile: 1of4"},
 		"env against annotation":     {specOf(t, []string{"GPUSHARE_MEMORY=1Gi"}, map[string]string{"gpushare.io/memory": "2Gi"}), CodeConflict, `GPUSHARE_MEMORY is "1Gi" but annotation gpushare.io/memory is "2Gi"`},
 	} {
 		_, err := c.spec.Ask()
@@ -92,19 +102,22 @@ func TestAskRefuses(t *testing.T) {
 
 func TestWithDefault(t *testing.T) {
 	reasons := []string{"device node"}
+	words := Ask{Memory: "4Gi", Compute: "20%", ComputeMax: "none"}
 	for name, c := range map[string]struct {
-		ask      Ask
-		memory   string
-		want     Ask
-		wantCode string
+		ask, share, want Ask
+		wantCode         string
 	}{
-		"asks for nothing, no default":   {Ask{}, "", Ask{}, CodeNoShare},
-		"asks for nothing":               {Ask{}, "4Gi", Ask{Memory: "4Gi", Compute: "20%", ComputeMax: "none", Source: SourceDefault}, ""},
-		"asks for compute only":          {Ask{Compute: "10%", Source: SourceEnv}, "4Gi", Ask{Memory: "4Gi", Compute: "10%", Source: SourceEnv}, ""},
-		"compute only, no default":       {Ask{Compute: "10%", Source: SourceEnv}, "", Ask{}, CodeNoShare},
-		"asks for memory, default stays": {Ask{Memory: "1Gi", Source: SourceEnv}, "4Gi", Ask{Memory: "1Gi", Source: SourceEnv}, ""},
+		"asks for nothing, no default":   {wantCode: CodeNoShare},
+		"asks for nothing":               {Ask{}, words, Ask{Memory: "4Gi", Compute: "20%", ComputeMax: "none", Source: SourceDefault}, ""},
+		"asks for compute only":          {Ask{Compute: "10%", Source: SourceEnv}, words, Ask{Memory: "4Gi", Compute: "10%", Source: SourceEnv}, ""},
+		"compute only, no default":       {ask: Ask{Compute: "10%", Source: SourceEnv}, wantCode: CodeNoShare},
+		"asks for memory, default stays": {Ask{Memory: "1Gi", Source: SourceEnv}, words, Ask{Memory: "1Gi", Source: SourceEnv}, ""},
+		"nothing, profile":               {Ask{}, Ask{Profile: "1of4"}, Ask{Profile: "1of4", Source: SourceDefault}, ""},
+		"asks for a profile":             {Ask{Profile: "1of2", Source: SourceEnv}, words, Ask{Profile: "1of2", Source: SourceEnv}, ""},
+		"a GPU, profile":                 {Ask{GPU: "1", Source: SourceEnv}, Ask{Profile: "1of4"}, Ask{Profile: "1of4", GPU: "1", Source: SourceEnv}, ""},
+		"compute only, profile":          {ask: Ask{Compute: "10%", Source: SourceEnv}, share: Ask{Profile: "1of4"}, wantCode: CodeNoShare},
 	} {
-		got, err := c.ask.WithDefault(c.memory, "20%", "none", reasons)
+		got, err := c.ask.WithDefault(c.share, reasons)
 		var r *Refusal
 		switch {
 		case c.wantCode != "":

@@ -64,14 +64,21 @@ func edit(data []byte, d *Driver, g *Grant) ([]byte, error) {
 // goldens maps each case to the driver spec that it is edited with.
 var goldens = map[string]string{
 	"docker": "plain", "docker-hooks": "hooks", "unknown-fields": "plain", "gpus-all": "hooks",
-	"edits-present": "hooks", "allow-all": "plain", "kubernetes": "hooks", "minimal": "plain",
+	"edits-present": "hooks", "allow-all": "plain", "kubernetes": "hooks", "minimal": "plain", "privileged": "plain",
+}
+
+// goldenGrant is what each case is edited for.
+func goldenGrant(name string, devices ...string) *Grant {
+	g := testGrant(devices...)
+	g.EveryDevice = name == "privileged"
+	return g
 }
 
 func TestEditGolden(t *testing.T) {
 	for name, driver := range goldens {
 		t.Run(name, func(t *testing.T) {
 			in := readFile(t, name+".in.json")
-			out, err := edit(in, testDriver(t, driver), testGrant("0"))
+			out, err := edit(in, testDriver(t, driver), goldenGrant(name, "0"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,11 +105,11 @@ func TestEditGolden(t *testing.T) {
 func TestEditOfEdited(t *testing.T) {
 	for name, driver := range goldens {
 		in, d := readFile(t, name+".in.json"), testDriver(t, driver)
-		want, err := edit(in, d, testGrant("0"))
+		want, err := edit(in, d, goldenGrant(name, "0"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		other := testGrant("0", "1")
+		other := goldenGrant(name, "0", "1")
 		other.ID, other.Directory, other.Extra = "c2", "/run/gpushare/c/c2", testGrant().Extra
 		between, err := edit(in, d, other)
 		if err != nil {
@@ -111,7 +118,7 @@ func TestEditOfEdited(t *testing.T) {
 		if bytes.Equal(between, want) {
 			t.Fatalf("%s: two claims give the same spec", name)
 		}
-		got, err := edit(between, d, testGrant("0"))
+		got, err := edit(between, d, goldenGrant(name, "0"))
 		if err != nil {
 			t.Fatal(err)
 		}

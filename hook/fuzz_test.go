@@ -5,6 +5,7 @@ package hook
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,16 +26,18 @@ func FuzzEdit(f *testing.F) {
 		if same, err := s.Bytes(); err != nil || !sameJSON(in, same) {
 			t.Fatalf("reading alone changed the spec: %v", err)
 		}
-		if len(reasons) == 0 || s.Check(testHost) != nil {
+		exposed, err := s.Check(testHost, Override{Privileged: true, HostNamespaces: true})
+		if len(reasons) == 0 || err != nil {
 			return
 		}
-		d := testDriver(t, "hooks")
-		once, err := edit(in, d, testGrant("0"))
+		d, grant := testDriver(t, "hooks"), testGrant("0")
+		grant.EveryDevice = slices.Contains(exposed, ExposedPrivileged)
+		once, err := edit(in, d, grant)
 		if err != nil {
 			return
 		}
 		checkEdited(t, once, 0)
-		twice, err := edit(once, d, testGrant("0"))
+		twice, err := edit(once, d, grant)
 		if err != nil {
 			t.Fatalf("edited spec cannot be edited: %v", err)
 		}
@@ -60,6 +63,7 @@ func sameJSON(a, b []byte) bool {
 
 func FuzzAsk(f *testing.F) {
 	f.Add("GPUSHARE_MEMORY=8Gi", "gpushare.io/compute", "30%")
+	f.Add("GPUSHARE_PROFILE=1of2", "gpushare.io/gpu", "0")
 	f.Add("GPUSHARE_MEM", "gpushare.io/memory.a", "")
 	f.Fuzz(func(t *testing.T, variable, key, value string) {
 		s := specOf(t, []string{variable}, map[string]string{key: value})
@@ -68,7 +72,7 @@ func FuzzAsk(f *testing.F) {
 			return
 		}
 		// Nothing under our prefixes may pass without being understood.
-		if strings.HasPrefix(variable, EnvPrefix) && ask.Source != SourceEnv {
+		if strings.HasPrefix(variable, EnvPrefix) && ask.Source != SourceEnv && ask.Source != SourceBoth {
 			t.Errorf("%q passed unseen: %+v", variable, ask)
 		}
 		if strings.HasPrefix(key, AnnotationPrefix) && key != ClaimAnnotation && ask.Source == "" {

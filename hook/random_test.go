@@ -76,13 +76,14 @@ func TestEditRandomSpecs(t *testing.T) {
 	for i := range 3000 {
 		in := fmt.Sprintf(`{"root":{"path":"rootfs"},"process":{"env":%s},"mounts":%s,"linux":{"devices":%s,"resources":{"devices":%s}},"hooks":{"prestart":%s,"createContainer":%s}}`,
 			pick(r, "env"), pick(r, "mounts"), pick(r, "devices"), pick(r, "rules"), pick(r, "hooks"), pick(r, "hooks"))
-		d := drivers[r.IntN(len(drivers))]
-		once, err := edit([]byte(in), d, testGrant("0"))
+		d, grant := drivers[r.IntN(len(drivers))], testGrant("0")
+		grant.EveryDevice = r.IntN(2) == 0
+		once, err := edit([]byte(in), d, grant)
 		if err != nil {
 			t.Fatalf("seed %d, spec %d: %v\n%s", seed, i, err, in)
 		}
 		checkEdited(t, once, 0)
-		twice, err := edit(once, d, testGrant("0"))
+		twice, err := edit(once, d, grant)
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("seed %d, spec %d: second edit differs (%v)\n%s\nonce\n%s\ntwice\n%s", seed, i, err, in, once, twice)
 		}

@@ -180,15 +180,78 @@ func TestCheck(t *testing.T) {
 		"an allocator of its own": {env("LD_PRELOAD=/usr/lib/libjemalloc.so.2"), "", ""},
 		"a like name":             {env("LD_LIBRARY_PATH=/opt/run/gpushare-tools/lib"), "", ""},
 	} {
-		err := patched(t, c.change).Check(h)
+		exposed, err := patched(t, c.change).Check(h, Override{})
 		var r *Refusal
 		switch {
 		case c.code == "":
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
+			if err != nil || len(exposed) > 0 {
+				t.Errorf("%s: %q, %v", name, exposed, err)
 			}
 		case !errors.As(err, &r) || r.Code != c.code || !strings.Contains(r.Message, c.want):
 			t.Errorf("%s: %v; want code %s and %q", name, err, c.code, c.want)
+		}
+	}
+}
+
+// An override lets in what it names, says so, and nothing else.
+func TestCheckOverrides(t *testing.T) {
+	h := &Host{Private: []string{"/run/gpushare"}}
+	spec := func(capabilities []string, namespaces, mount, rule string) *Spec {
+		return patched(t, func(o object) {
+			o["process"].(object)["capabilities"].(object).setTexts("bounding", capabilities)
+			v, err := decode([]byte(`{"namespaces":` + namespaces + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o["linux"].(object)["namespaces"] = v["namespaces"]
+			if mount != "" {
+				with(t, mount, "mounts")(o)
+			}
+			if rule != "" {
+				with(t, rule, "linux", "resources", "devices")(o)
+			}
+		})
+	}
+	const (
+		own  = `[{"type":"mount"},{"type":"pid"},{"type":"ipc"}]`
+		host = `[{"type":"mount"}]`
+		all  = `{"allow":true,"access":"rwm"}`
+		dev  = `{"type":"bind","source":"/dev","destination":"/dev","options":["rbind"]}`
+		run  = `{"type":"bind","source":"/run","destination":"/x","options":["rbind"]}`
+	)
+	three := []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO"}
+	both := Override{Privileged: true, HostNamespaces: true}
+	for name, c := range map[string]struct {
+		spec     *Spec
+		override Override
+		exposed  string
+		code     string
+	}{
+		"nothing to allow":              {spec(nil, own, "", ""), both, "", ""},
+		"privileged":                    {spec(three, own, "", all), Override{Privileged: true}, "privileged", ""},
+		"privileged, its rules gone":    {spec(three, own, "", ""), Override{Privileged: true}, "privileged", ""},
+		"privileged, the other allowed": {spec(three, own, "", all), Override{HostNamespaces: true}, "", CodePrivileged},
+		"privileged in host's":          {spec(three, host, "", all), both, "privileged; host PID namespace; host IPC namespace", ""},
+		"privileged in host's, half":    {spec(three, host, "", all), Override{Privileged: true}, "", CodeNamespace},
+		"privileged with /dev":          {spec(three, own, dev, all), Override{Privileged: true}, "privileged", ""},
+		"/dev alone":                    {spec(nil, own, dev, ""), both, "", CodeBind},
+		"privileged with our directory": {spec(three, own, run, all), both, "", CodeBind},
+		"one capability":                {spec(three[:1], own, "", all), both, "", CodeCapability},
+		"two capabilities":              {spec(three[1:], own, "", ""), both, "", CodeCapability},
+		"every device":                  {spec(nil, own, "", all), both, "", ""},
+		"host's":                        {spec(nil, host, "", ""), Override{HostNamespaces: true}, "host PID namespace; host IPC namespace", ""},
+		"host's PID":                    {spec(nil, `[{"type":"mount"},{"type":"ipc"}]`, "", ""), Override{HostNamespaces: true}, "host PID namespace", ""},
+		"host's mounts":                 {spec(nil, `[{"type":"pid"},{"type":"ipc"}]`, "", ""), both, "", CodeNamespace},
+	} {
+		exposed, err := c.spec.Check(h, c.override)
+		var r *Refusal
+		switch {
+		case c.code != "":
+			if !errors.As(err, &r) || r.Code != c.code || len(exposed) > 0 {
+				t.Errorf("%s: %q, %v; want code %s", name, exposed, err, c.code)
+			}
+		case err != nil || strings.Join(exposed, "; ") != c.exposed:
+			t.Errorf("%s: %q, %v; want %q", name, exposed, err, c.exposed)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestRunGPUContainer(t *testing.T) {
 	got := claims[0]
 	want := v1.ClaimRequest{ID: id, Bundle: b, RuntimeRoot: m.path("root"), PID: got.PID,
 		Request: v1.Request{Memory: "8Gi", Compute: "30%"}, Source: "env"}
-	if got != want || got.PID <= 1 {
+	if !reflect.DeepEqual(got, want) || got.PID <= 1 {
 		t.Errorf("claim %+v, want %+v", got, want)
 	}
 	if second := claims[1]; second.Request != want.Request {
