@@ -48,6 +48,8 @@ type Options struct {
 	EditDaemon func(n *Node, daemon map[string]any)
 	// DefaultMemory is the node's default share; empty: there is none.
 	DefaultMemory string
+	// Config is more lines of config.toml, tables last.
+	Config string
 }
 
 // Node is a running node.
@@ -163,6 +165,9 @@ func (n *Node) configure(context.Context) error {
 	}
 	if n.opts.DefaultMemory != "" {
 		text += fmt.Sprintf("\n[default_share]\nmemory = %q\n", n.opts.DefaultMemory)
+	}
+	if n.opts.Config != "" {
+		text += "\n" + n.opts.Config
 	}
 	if err := os.WriteFile(n.ConfigFile(), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("configure node: %w", err)
