@@ -20,6 +20,21 @@ const char *const gs_nvml_names[GS_NVML_SYMBOLS] = {
 	"nvmlDeviceGetMPSComputeRunningProcesses",
 	"nvmlDeviceGetMPSComputeRunningProcesses_v2",
 	"nvmlDeviceGetMPSComputeRunningProcesses_v3",
+	"nvmlDeviceGetRunningProcessDetailList",
+	"nvmlDeviceGetProcessUtilization",
+	"nvmlDeviceGetProcessesUtilizationInfo",
+	"nvmlDeviceGetAccountingPids",
+	"nvmlDeviceGetAccountingStats",
+	"nvmlDeviceGetAccountingStats_v2",
+	"nvmlSystemGetProcessName",
+	"nvmlDeviceGetEncoderSessions",
+	"nvmlDeviceGetFBCSessions",
+	"nvmlDeviceGetEncoderStats",
+	"nvmlDeviceGetFBCStats",
+	"nvmlDeviceGetAttributes",
+	"nvmlDeviceGetAttributes_v2",
+	"nvmlDeviceGetConfComputeMemSizeInfo",
+	"nvmlDeviceGetConfComputeProtectedMemoryUsage",
 	"nvmlDeviceClearAccountingPids",
 	"nvmlDeviceSetAccountingMode",
 	"nvmlDeviceSetConfComputeUnprotectedMemSize",
@@ -49,6 +64,7 @@ const char *const gs_nvml_names[GS_NVML_SYMBOLS] = {
 	"nvmlSystemGetCPER_v1",
 	"nvmlUnitSetLedState",
 	"nvmlDeviceSetMemoryLimits_v1",
+	"nvmlDeviceGetNvlinkNvlePrivateInfo_v1",
 	"nvmlComputeInstanceDestroy",
 	"nvmlDeviceCreateGpuInstance",
 	"nvmlDeviceCreateGpuInstanceWithPlacement",
@@ -57,6 +73,7 @@ const char *const gs_nvml_names[GS_NVML_SYMBOLS] = {
 	"nvmlGpuInstanceCreateComputeInstanceWithPlacement",
 	"nvmlGpuInstanceDestroy",
 	"nvmlDeviceSetComputeMode",
+	"nvmlDeviceGetMemoryLimits_v1",
 	"nvmlDeviceFreezeNvLinkUtilizationCounter",
 	"nvmlDeviceLockNvlinkRemapTable_v1",
 	"nvmlDeviceResetNvLinkErrorCounters",
@@ -68,6 +85,7 @@ const char *const gs_nvml_names[GS_NVML_SYMBOLS] = {
 	"nvmlDeviceSetNvlinkNvleReady_v1",
 	"nvmlDeviceSetupNvlinkNvleEncryptionKey_v1",
 	"nvmlSystemSetNvlinkBwMode",
+	"nvmlEventSetGetContextData_v1",
 	"nvmlDevicePowerSmoothingActivatePresetProfile",
 	"nvmlDevicePowerSmoothingSetState",
 	"nvmlDevicePowerSmoothingUpdatePresetProfileParam",
@@ -118,6 +136,21 @@ void *const gs_nvml_wrappers[GS_NVML_HOOKS] = {
 	(void *)nvmlDeviceGetMPSComputeRunningProcesses,
 	(void *)nvmlDeviceGetMPSComputeRunningProcesses_v2,
 	(void *)nvmlDeviceGetMPSComputeRunningProcesses_v3,
+	(void *)nvmlDeviceGetRunningProcessDetailList,
+	(void *)nvmlDeviceGetProcessUtilization,
+	(void *)nvmlDeviceGetProcessesUtilizationInfo,
+	(void *)nvmlDeviceGetAccountingPids,
+	(void *)nvmlDeviceGetAccountingStats,
+	(void *)nvmlDeviceGetAccountingStats_v2,
+	(void *)nvmlSystemGetProcessName,
+	(void *)nvmlDeviceGetEncoderSessions,
+	(void *)nvmlDeviceGetFBCSessions,
+	(void *)nvmlDeviceGetEncoderStats,
+	(void *)nvmlDeviceGetFBCStats,
+	(void *)nvmlDeviceGetAttributes,
+	(void *)nvmlDeviceGetAttributes_v2,
+	(void *)nvmlDeviceGetConfComputeMemSizeInfo,
+	(void *)nvmlDeviceGetConfComputeProtectedMemoryUsage,
 	(void *)nvmlDeviceClearAccountingPids,
 	(void *)nvmlDeviceSetAccountingMode,
 	(void *)nvmlDeviceSetConfComputeUnprotectedMemSize,
@@ -147,6 +180,7 @@ void *const gs_nvml_wrappers[GS_NVML_HOOKS] = {
 	(void *)nvmlSystemGetCPER_v1,
 	(void *)nvmlUnitSetLedState,
 	(void *)nvmlDeviceSetMemoryLimits_v1,
+	(void *)nvmlDeviceGetNvlinkNvlePrivateInfo_v1,
 	(void *)nvmlComputeInstanceDestroy,
 	(void *)nvmlDeviceCreateGpuInstance,
 	(void *)nvmlDeviceCreateGpuInstanceWithPlacement,
@@ -155,6 +189,7 @@ void *const gs_nvml_wrappers[GS_NVML_HOOKS] = {
 	(void *)nvmlGpuInstanceCreateComputeInstanceWithPlacement,
 	(void *)nvmlGpuInstanceDestroy,
 	(void *)nvmlDeviceSetComputeMode,
+	(void *)nvmlDeviceGetMemoryLimits_v1,
 	(void *)nvmlDeviceFreezeNvLinkUtilizationCounter,
 	(void *)nvmlDeviceLockNvlinkRemapTable_v1,
 	(void *)nvmlDeviceResetNvLinkErrorCounters,
@@ -166,6 +201,7 @@ void *const gs_nvml_wrappers[GS_NVML_HOOKS] = {
 	(void *)nvmlDeviceSetNvlinkNvleReady_v1,
 	(void *)nvmlDeviceSetupNvlinkNvleEncryptionKey_v1,
 	(void *)nvmlSystemSetNvlinkBwMode,
+	(void *)nvmlEventSetGetContextData_v1,
 	(void *)nvmlDevicePowerSmoothingActivatePresetProfile,
 	(void *)nvmlDevicePowerSmoothingSetState,
 	(void *)nvmlDevicePowerSmoothingUpdatePresetProfileParam,
@@ -321,6 +357,171 @@ GS_EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t a
 	if (gs_nvml_is_inner(__builtin_return_address(0)))
 		return real(a0, a1, a2);
 	return gs_nv_other_processes(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t a0, nvmlProcessDetailList_t *a1)
+{
+	__typeof__(nvmlDeviceGetRunningProcessDetailList) *real = GS_REAL(nvml, NVML, nvmlDeviceGetRunningProcessDetailList);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_process_details(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t a0, nvmlProcessUtilizationSample_t *a1, unsigned int *a2, unsigned long long a3)
+{
+	__typeof__(nvmlDeviceGetProcessUtilization) *real = GS_REAL(nvml, NVML, nvmlDeviceGetProcessUtilization);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2, a3);
+	return gs_nv_process_utilization(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t a0, nvmlProcessesUtilizationInfo_t *a1)
+{
+	__typeof__(nvmlDeviceGetProcessesUtilizationInfo) *real = GS_REAL(nvml, NVML, nvmlDeviceGetProcessesUtilizationInfo);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_processes_utilization(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t a0, unsigned int *a1, unsigned int *a2)
+{
+	__typeof__(nvmlDeviceGetAccountingPids) *real = GS_REAL(nvml, NVML, nvmlDeviceGetAccountingPids);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_accounting_pids(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t a0, unsigned int a1, nvmlAccountingStats_t *a2)
+{
+	__typeof__(nvmlDeviceGetAccountingStats) *real = GS_REAL(nvml, NVML, nvmlDeviceGetAccountingStats);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_accounting_stats(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t a0, nvmlAccountingStats_v2_t *a1)
+{
+	__typeof__(nvmlDeviceGetAccountingStats_v2) *real = GS_REAL(nvml, NVML, nvmlDeviceGetAccountingStats_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_accounting_stats_v2(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int a0, char *a1, unsigned int a2)
+{
+	__typeof__(nvmlSystemGetProcessName) *real = GS_REAL(nvml, NVML, nvmlSystemGetProcessName);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_process_name(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t a0, unsigned int *a1, nvmlEncoderSessionInfo_t *a2)
+{
+	__typeof__(nvmlDeviceGetEncoderSessions) *real = GS_REAL(nvml, NVML, nvmlDeviceGetEncoderSessions);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_encoder_sessions(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t a0, unsigned int *a1, nvmlFBCSessionInfo_t *a2)
+{
+	__typeof__(nvmlDeviceGetFBCSessions) *real = GS_REAL(nvml, NVML, nvmlDeviceGetFBCSessions);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_capture_sessions(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t a0, unsigned int *a1, unsigned int *a2, unsigned int *a3)
+{
+	__typeof__(nvmlDeviceGetEncoderStats) *real = GS_REAL(nvml, NVML, nvmlDeviceGetEncoderStats);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2, a3);
+	return gs_nv_encoder_stats(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t a0, nvmlFBCStats_t *a1)
+{
+	__typeof__(nvmlDeviceGetFBCStats) *real = GS_REAL(nvml, NVML, nvmlDeviceGetFBCStats);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_capture_stats(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t a0, nvmlDeviceAttributes_t *a1)
+{
+	__typeof__(nvmlDeviceGetAttributes) *real = GS_REAL(nvml, NVML, nvmlDeviceGetAttributes);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_attributes(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t a0, nvmlDeviceAttributes_t *a1)
+{
+	__typeof__(nvmlDeviceGetAttributes_v2) *real = GS_REAL(nvml, NVML, nvmlDeviceGetAttributes_v2);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_attributes(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t a0, nvmlConfComputeMemSizeInfo_t *a1)
+{
+	__typeof__(nvmlDeviceGetConfComputeMemSizeInfo) *real = GS_REAL(nvml, NVML, nvmlDeviceGetConfComputeMemSizeInfo);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_protected_size(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t a0, nvmlMemory_t *a1)
+{
+	__typeof__(nvmlDeviceGetConfComputeProtectedMemoryUsage) *real = GS_REAL(nvml, NVML, nvmlDeviceGetConfComputeProtectedMemoryUsage);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_memory_info(real, a0, a1);
 }
 
 GS_EXPORT nvmlReturn_t nvmlDeviceClearAccountingPids(nvmlDevice_t a0)
@@ -642,6 +843,17 @@ GS_EXPORT nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t a0, nvmlSetMemo
 	return NVML_ERROR_NO_PERMISSION;
 }
 
+GS_EXPORT nvmlReturn_t nvmlDeviceGetNvlinkNvlePrivateInfo_v1(nvmlDevice_t a0, nvmlNvlinkNvlePrivateInfo_v1_t *a1)
+{
+	__typeof__(nvmlDeviceGetNvlinkNvlePrivateInfo_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceGetNvlinkNvlePrivateInfo_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
 GS_EXPORT nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t a0)
 {
 	__typeof__(nvmlComputeInstanceDestroy) *real = GS_REAL(nvml, NVML, nvmlComputeInstanceDestroy);
@@ -722,6 +934,17 @@ GS_EXPORT nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t a0)
 GS_EXPORT nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t a0, nvmlComputeMode_t a1)
 {
 	__typeof__(nvmlDeviceSetComputeMode) *real = GS_REAL(nvml, NVML, nvmlDeviceSetComputeMode);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t a0, nvmlGetMemoryLimits_v1_t *a1)
+{
+	__typeof__(nvmlDeviceGetMemoryLimits_v1) *real = GS_REAL(nvml, NVML, nvmlDeviceGetMemoryLimits_v1);
 
 	if (__builtin_expect(!real, 0))
 		return NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -848,6 +1071,17 @@ GS_EXPORT nvmlReturn_t nvmlSystemSetNvlinkBwMode(unsigned int a0)
 		return NVML_ERROR_FUNCTION_NOT_FOUND;
 	if (gs_nvml_is_inner(__builtin_return_address(0)))
 		return real(a0);
+	return NVML_ERROR_NO_PERMISSION;
+}
+
+GS_EXPORT nvmlReturn_t nvmlEventSetGetContextData_v1(nvmlEventSet_t a0, nvmlEventSetGetContextData_v1_t *a1)
+{
+	__typeof__(nvmlEventSetGetContextData_v1) *real = GS_REAL(nvml, NVML, nvmlEventSetGetContextData_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
 	return NVML_ERROR_NO_PERMISSION;
 }
 

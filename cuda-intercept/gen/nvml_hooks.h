@@ -21,6 +21,21 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlDeviceGetMPSComputeRunningProcesses,
 	GS_NVML_nvmlDeviceGetMPSComputeRunningProcesses_v2,
 	GS_NVML_nvmlDeviceGetMPSComputeRunningProcesses_v3,
+	GS_NVML_nvmlDeviceGetRunningProcessDetailList,
+	GS_NVML_nvmlDeviceGetProcessUtilization,
+	GS_NVML_nvmlDeviceGetProcessesUtilizationInfo,
+	GS_NVML_nvmlDeviceGetAccountingPids,
+	GS_NVML_nvmlDeviceGetAccountingStats,
+	GS_NVML_nvmlDeviceGetAccountingStats_v2,
+	GS_NVML_nvmlSystemGetProcessName,
+	GS_NVML_nvmlDeviceGetEncoderSessions,
+	GS_NVML_nvmlDeviceGetFBCSessions,
+	GS_NVML_nvmlDeviceGetEncoderStats,
+	GS_NVML_nvmlDeviceGetFBCStats,
+	GS_NVML_nvmlDeviceGetAttributes,
+	GS_NVML_nvmlDeviceGetAttributes_v2,
+	GS_NVML_nvmlDeviceGetConfComputeMemSizeInfo,
+	GS_NVML_nvmlDeviceGetConfComputeProtectedMemoryUsage,
 	GS_NVML_nvmlDeviceClearAccountingPids,
 	GS_NVML_nvmlDeviceSetAccountingMode,
 	GS_NVML_nvmlDeviceSetConfComputeUnprotectedMemSize,
@@ -50,6 +65,7 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlSystemGetCPER_v1,
 	GS_NVML_nvmlUnitSetLedState,
 	GS_NVML_nvmlDeviceSetMemoryLimits_v1,
+	GS_NVML_nvmlDeviceGetNvlinkNvlePrivateInfo_v1,
 	GS_NVML_nvmlComputeInstanceDestroy,
 	GS_NVML_nvmlDeviceCreateGpuInstance,
 	GS_NVML_nvmlDeviceCreateGpuInstanceWithPlacement,
@@ -58,6 +74,7 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlGpuInstanceCreateComputeInstanceWithPlacement,
 	GS_NVML_nvmlGpuInstanceDestroy,
 	GS_NVML_nvmlDeviceSetComputeMode,
+	GS_NVML_nvmlDeviceGetMemoryLimits_v1,
 	GS_NVML_nvmlDeviceFreezeNvLinkUtilizationCounter,
 	GS_NVML_nvmlDeviceLockNvlinkRemapTable_v1,
 	GS_NVML_nvmlDeviceResetNvLinkErrorCounters,
@@ -69,6 +86,7 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlDeviceSetNvlinkNvleReady_v1,
 	GS_NVML_nvmlDeviceSetupNvlinkNvleEncryptionKey_v1,
 	GS_NVML_nvmlSystemSetNvlinkBwMode,
+	GS_NVML_nvmlEventSetGetContextData_v1,
 	GS_NVML_nvmlDevicePowerSmoothingActivatePresetProfile,
 	GS_NVML_nvmlDevicePowerSmoothingSetState,
 	GS_NVML_nvmlDevicePowerSmoothingUpdatePresetProfileParam,
@@ -106,7 +124,7 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlDeviceGetUUID,
 	GS_NVML_nvmlInit_v2,
 	GS_NVML_SYMBOLS,
-	GS_NVML_HOOKS = 93,
+	GS_NVML_HOOKS = 111,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -122,6 +140,21 @@ struct gs_nvml_real {
 	__typeof__(nvmlDeviceGetMPSComputeRunningProcesses) *nvmlDeviceGetMPSComputeRunningProcesses;
 	__typeof__(nvmlDeviceGetMPSComputeRunningProcesses_v2) *nvmlDeviceGetMPSComputeRunningProcesses_v2;
 	__typeof__(nvmlDeviceGetMPSComputeRunningProcesses_v3) *nvmlDeviceGetMPSComputeRunningProcesses_v3;
+	__typeof__(nvmlDeviceGetRunningProcessDetailList) *nvmlDeviceGetRunningProcessDetailList;
+	__typeof__(nvmlDeviceGetProcessUtilization) *nvmlDeviceGetProcessUtilization;
+	__typeof__(nvmlDeviceGetProcessesUtilizationInfo) *nvmlDeviceGetProcessesUtilizationInfo;
+	__typeof__(nvmlDeviceGetAccountingPids) *nvmlDeviceGetAccountingPids;
+	__typeof__(nvmlDeviceGetAccountingStats) *nvmlDeviceGetAccountingStats;
+	__typeof__(nvmlDeviceGetAccountingStats_v2) *nvmlDeviceGetAccountingStats_v2;
+	__typeof__(nvmlSystemGetProcessName) *nvmlSystemGetProcessName;
+	__typeof__(nvmlDeviceGetEncoderSessions) *nvmlDeviceGetEncoderSessions;
+	__typeof__(nvmlDeviceGetFBCSessions) *nvmlDeviceGetFBCSessions;
+	__typeof__(nvmlDeviceGetEncoderStats) *nvmlDeviceGetEncoderStats;
+	__typeof__(nvmlDeviceGetFBCStats) *nvmlDeviceGetFBCStats;
+	__typeof__(nvmlDeviceGetAttributes) *nvmlDeviceGetAttributes;
+	__typeof__(nvmlDeviceGetAttributes_v2) *nvmlDeviceGetAttributes_v2;
+	__typeof__(nvmlDeviceGetConfComputeMemSizeInfo) *nvmlDeviceGetConfComputeMemSizeInfo;
+	__typeof__(nvmlDeviceGetConfComputeProtectedMemoryUsage) *nvmlDeviceGetConfComputeProtectedMemoryUsage;
 	__typeof__(nvmlDeviceClearAccountingPids) *nvmlDeviceClearAccountingPids;
 	__typeof__(nvmlDeviceSetAccountingMode) *nvmlDeviceSetAccountingMode;
 	__typeof__(nvmlDeviceSetConfComputeUnprotectedMemSize) *nvmlDeviceSetConfComputeUnprotectedMemSize;
@@ -151,6 +184,7 @@ struct gs_nvml_real {
 	__typeof__(nvmlSystemGetCPER_v1) *nvmlSystemGetCPER_v1;
 	__typeof__(nvmlUnitSetLedState) *nvmlUnitSetLedState;
 	__typeof__(nvmlDeviceSetMemoryLimits_v1) *nvmlDeviceSetMemoryLimits_v1;
+	__typeof__(nvmlDeviceGetNvlinkNvlePrivateInfo_v1) *nvmlDeviceGetNvlinkNvlePrivateInfo_v1;
 	__typeof__(nvmlComputeInstanceDestroy) *nvmlComputeInstanceDestroy;
 	__typeof__(nvmlDeviceCreateGpuInstance) *nvmlDeviceCreateGpuInstance;
 	__typeof__(nvmlDeviceCreateGpuInstanceWithPlacement) *nvmlDeviceCreateGpuInstanceWithPlacement;
@@ -159,6 +193,7 @@ struct gs_nvml_real {
 	__typeof__(nvmlGpuInstanceCreateComputeInstanceWithPlacement) *nvmlGpuInstanceCreateComputeInstanceWithPlacement;
 	__typeof__(nvmlGpuInstanceDestroy) *nvmlGpuInstanceDestroy;
 	__typeof__(nvmlDeviceSetComputeMode) *nvmlDeviceSetComputeMode;
+	__typeof__(nvmlDeviceGetMemoryLimits_v1) *nvmlDeviceGetMemoryLimits_v1;
 	__typeof__(nvmlDeviceFreezeNvLinkUtilizationCounter) *nvmlDeviceFreezeNvLinkUtilizationCounter;
 	__typeof__(nvmlDeviceLockNvlinkRemapTable_v1) *nvmlDeviceLockNvlinkRemapTable_v1;
 	__typeof__(nvmlDeviceResetNvLinkErrorCounters) *nvmlDeviceResetNvLinkErrorCounters;
@@ -170,6 +205,7 @@ struct gs_nvml_real {
 	__typeof__(nvmlDeviceSetNvlinkNvleReady_v1) *nvmlDeviceSetNvlinkNvleReady_v1;
 	__typeof__(nvmlDeviceSetupNvlinkNvleEncryptionKey_v1) *nvmlDeviceSetupNvlinkNvleEncryptionKey_v1;
 	__typeof__(nvmlSystemSetNvlinkBwMode) *nvmlSystemSetNvlinkBwMode;
+	__typeof__(nvmlEventSetGetContextData_v1) *nvmlEventSetGetContextData_v1;
 	__typeof__(nvmlDevicePowerSmoothingActivatePresetProfile) *nvmlDevicePowerSmoothingActivatePresetProfile;
 	__typeof__(nvmlDevicePowerSmoothingSetState) *nvmlDevicePowerSmoothingSetState;
 	__typeof__(nvmlDevicePowerSmoothingUpdatePresetProfileParam) *nvmlDevicePowerSmoothingUpdatePresetProfileParam;

@@ -230,6 +230,29 @@ typedef struct nvmlAccountingStats_st {
     unsigned int isRunning;
     unsigned int reserved[5];
 } nvmlAccountingStats_t;
+typedef struct nvmlAccountingStats_v2_st {
+    unsigned int pid, isRunning; /* pid is the caller's */
+    unsigned int gpuUtilization, memoryUtilization;
+    unsigned long long maxMemoryUsage;
+    unsigned int sampleCount;
+    unsigned long long sumGpuUtil, sumFbUtil, time, startTime;
+} nvmlAccountingStats_v2_t;
+typedef struct nvmlConfComputeMemSizeInfo_st {
+    unsigned long long protectedMemSizeKib, unprotectedMemSizeKib;
+} nvmlConfComputeMemSizeInfo_t;
+typedef struct nvmlEncoderSessionInfo_st {
+    unsigned int sessionId, pid;
+    nvmlVgpuInstance_t vgpuInstance;
+    nvmlEncoderType_t codecType;
+    unsigned int hResolution, vResolution, averageFps, averageLatency;
+} nvmlEncoderSessionInfo_t;
+typedef struct nvmlFBCSessionInfo_st {
+    unsigned int sessionId, pid;
+    nvmlVgpuInstance_t vgpuInstance;
+    unsigned int displayOrdinal, sessionType, sessionFlags, hMaxResolution, vMaxResolution;
+    unsigned int hResolution, vResolution, averageFPS, averageLatency;
+} nvmlFBCSessionInfo_t;
+typedef struct nvmlFBCStats_st { unsigned int sessionsCount, averageFPS, averageLatency; } nvmlFBCStats_t;
 typedef struct nvmlTemperature_v1_st {
     unsigned int version;
     nvmlTemperatureSensors_t sensorType;
@@ -246,7 +269,6 @@ typedef struct nvmlGpuDynamicPstatesInfo_st {
 
 /* ---- structures nobody here looks into -------------------------------- */
 #define GS_NVML_OPAQUE(name) typedef struct gs_opaque_##name name
-GS_NVML_OPAQUE(nvmlAccountingStats_v2_t);
 GS_NVML_OPAQUE(nvmlActiveVgpuInstanceInfo_t);
 GS_NVML_OPAQUE(nvmlAdaptiveTgpModeInfo_v1_t);
 GS_NVML_OPAQUE(nvmlBBXTimeData_v1_t);
@@ -261,7 +283,6 @@ GS_NVML_OPAQUE(nvmlComputeInstanceProfileInfo_v2_t);
 GS_NVML_OPAQUE(nvmlConfComputeGetKeyRotationThresholdInfo_t);
 GS_NVML_OPAQUE(nvmlConfComputeGpuAttestationReport_t);
 GS_NVML_OPAQUE(nvmlConfComputeGpuCertificate_t);
-GS_NVML_OPAQUE(nvmlConfComputeMemSizeInfo_t);
 GS_NVML_OPAQUE(nvmlConfComputeSetKeyRotationThresholdInfo_t);
 GS_NVML_OPAQUE(nvmlConfComputeSystemCaps_t);
 GS_NVML_OPAQUE(nvmlConfComputeSystemState_t);
@@ -276,7 +297,6 @@ GS_NVML_OPAQUE(nvmlEccBankRemapperStatus_v1_t);
 GS_NVML_OPAQUE(nvmlEccErrorCounts_t);
 GS_NVML_OPAQUE(nvmlEccSramErrorStatus_t);
 GS_NVML_OPAQUE(nvmlEccSramUniqueUncorrectedErrorCounts_t);
-GS_NVML_OPAQUE(nvmlEncoderSessionInfo_t);
 GS_NVML_OPAQUE(nvmlEventData_t);
 GS_NVML_OPAQUE(nvmlEventSetGetContextCount_v1_t);
 GS_NVML_OPAQUE(nvmlEventSetGetContextData_v1_t);
@@ -284,8 +304,6 @@ GS_NVML_OPAQUE(nvmlEventSetGetContextInfo_v1_t);
 GS_NVML_OPAQUE(nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t);
 GS_NVML_OPAQUE(nvmlEventSetWait_v3_t);
 GS_NVML_OPAQUE(nvmlExcludedDeviceInfo_t);
-GS_NVML_OPAQUE(nvmlFBCSessionInfo_t);
-GS_NVML_OPAQUE(nvmlFBCStats_t);
 GS_NVML_OPAQUE(nvmlFanSpeedInfo_t);
 GS_NVML_OPAQUE(nvmlGetCPER_v1_t);
 GS_NVML_OPAQUE(nvmlGetMemoryLimits_v1_t);

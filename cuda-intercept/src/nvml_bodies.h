@@ -17,6 +17,7 @@
 // is made within a call of ours.
 bool gs_nvml_is_inner(const void *address);
 
+// nvml_view.c, nvml_processes.c
 nvmlReturn_t gs_nv_memory_info(GS_FN(nvmlDeviceGetMemoryInfo) real, nvmlDevice_t dev, nvmlMemory_t *ret_info);
 nvmlReturn_t gs_nv_memory_info_v2(GS_FN(nvmlDeviceGetMemoryInfo_v2) real, nvmlDevice_t dev,
 				  nvmlMemory_v2_t *ret_info);
@@ -28,5 +29,33 @@ nvmlReturn_t gs_nv_other_processes_v1(GS_FN(nvmlDeviceGetGraphicsRunningProcesse
 				      unsigned int *count, nvmlProcessInfo_v1_t *ret_infos);
 nvmlReturn_t gs_nv_other_processes(GS_FN(nvmlDeviceGetGraphicsRunningProcesses_v3) real, nvmlDevice_t dev,
 				   unsigned int *count, nvmlProcessInfo_t *ret_infos);
+nvmlReturn_t gs_nv_process_details(GS_FN(nvmlDeviceGetRunningProcessDetailList) real, nvmlDevice_t dev,
+				   nvmlProcessDetailList_t *list_and_count);
+nvmlReturn_t gs_nv_attributes(GS_FN(nvmlDeviceGetAttributes_v2) real, nvmlDevice_t dev,
+			      nvmlDeviceAttributes_t *ret_attributes);
+nvmlReturn_t gs_nv_protected_size(GS_FN(nvmlDeviceGetConfComputeMemSizeInfo) real, nvmlDevice_t dev,
+				  nvmlConfComputeMemSizeInfo_t *ret_info);
+
+// nvml_filter.c
+nvmlReturn_t gs_nv_process_utilization(GS_FN(nvmlDeviceGetProcessUtilization) real, nvmlDevice_t dev,
+				       nvmlProcessUtilizationSample_t *ret_list, unsigned int *count,
+				       unsigned long long since);
+nvmlReturn_t gs_nv_processes_utilization(GS_FN(nvmlDeviceGetProcessesUtilizationInfo) real, nvmlDevice_t dev,
+					 nvmlProcessesUtilizationInfo_t *info);
+nvmlReturn_t gs_nv_accounting_pids(GS_FN(nvmlDeviceGetAccountingPids) real, nvmlDevice_t dev, unsigned int *count,
+				   unsigned int *ret_pids);
+nvmlReturn_t gs_nv_accounting_stats(GS_FN(nvmlDeviceGetAccountingStats) real, nvmlDevice_t dev, unsigned int pid,
+				    nvmlAccountingStats_t *ret_stats);
+nvmlReturn_t gs_nv_accounting_stats_v2(GS_FN(nvmlDeviceGetAccountingStats_v2) real, nvmlDevice_t dev,
+				       nvmlAccountingStats_v2_t *stats);
+nvmlReturn_t gs_nv_process_name(GS_FN(nvmlSystemGetProcessName) real, unsigned int pid, char *ret_name,
+				unsigned int size);
+nvmlReturn_t gs_nv_encoder_sessions(GS_FN(nvmlDeviceGetEncoderSessions) real, nvmlDevice_t dev, unsigned int *count,
+				    nvmlEncoderSessionInfo_t *ret_list);
+nvmlReturn_t gs_nv_capture_sessions(GS_FN(nvmlDeviceGetFBCSessions) real, nvmlDevice_t dev, unsigned int *count,
+				    nvmlFBCSessionInfo_t *ret_list);
+nvmlReturn_t gs_nv_encoder_stats(GS_FN(nvmlDeviceGetEncoderStats) real, nvmlDevice_t dev, unsigned int *ret_count,
+				 unsigned int *ret_fps, unsigned int *ret_latency);
+nvmlReturn_t gs_nv_capture_stats(GS_FN(nvmlDeviceGetFBCStats) real, nvmlDevice_t dev, nvmlFBCStats_t *ret_stats);
 
 #endif

@@ -1,24 +1,14 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-// NVML's view of the container's slice: its limit is the card's memory, its
-// processes are the ones on it.
-
-#include <errno.h>
-#include <unistd.h>
+// NVML's view of the container's slice: its limit is the card's memory.
 
 #include "attach.h"
 #include "ledger.h"
 #include "nvml_bodies.h"
 #include "nvml_depth.h"
 #include "nvml_hooks.h"
-#include "slots.h"
-
-#define NO_INSTANCE 0xffffffffU
-
-// Most slots of one list whose holder is looked for: the cost grows with the
-// square of the processes.
-#define LOCK_TESTS 256
+#include "nvml_own.h"
 
 static int hex(char c)
 {
@@ -52,9 +42,7 @@ static bool parse_uuid(const char *text, unsigned char ret_uuid[16])
 	return digits == 32 && !*text;
 }
 
-// find_gpu finds a device in the limits page. A device that the container does
-// not hold, or a container without a page, has nothing to be shown.
-static nvmlReturn_t find_gpu(nvmlDevice_t dev, unsigned *ret_gpu)
+nvmlReturn_t gs_nvml_find_gpu(nvmlDevice_t dev, unsigned *ret_gpu)
 {
 	unsigned char uuid[16];
 	char text[96];
@@ -84,7 +72,7 @@ static nvmlReturn_t view(nvmlDevice_t dev, struct memory *m)
 {
 	uint64_t left;
 	unsigned gpu;
-	nvmlReturn_t r = find_gpu(dev, &gpu);
+	nvmlReturn_t r = gs_nvml_find_gpu(dev, &gpu);
 
 	if (r != NVML_SUCCESS)
 		return r;
@@ -134,92 +122,41 @@ nvmlReturn_t gs_nv_memory_info_v2(GS_FN(nvmlDeviceGetMemoryInfo_v2) real, nvmlDe
 	return r;
 }
 
-// ---- processes --------------------------------------------------------------
-
-// list fills in the container's processes on a GPU; exactly one of v1 and v2 is
-// the caller's array, and both are NULL when it only asks for the number.
-static nvmlReturn_t list(nvmlDevice_t dev, unsigned int *count, nvmlProcessInfo_v1_t *v1, nvmlProcessInfo_t *v2)
+// at_most keeps the driver's figure where it is smaller than the container's.
+static unsigned long long at_most(uint64_t bytes, unsigned unit, unsigned long long figure)
 {
-	unsigned int room, found = 0, tests = LOCK_TESTS;
-	unsigned gpu;
-	nvmlReturn_t r;
-	int fd, saved = errno;
+	return bytes / unit < figure ? bytes / unit : figure;
+}
 
-	if (!count)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	r = find_gpu(dev, &gpu);
+nvmlReturn_t gs_nv_attributes(GS_FN(nvmlDeviceGetAttributes_v2) real, nvmlDevice_t dev,
+			      nvmlDeviceAttributes_t *ret_attributes)
+{
+	nvmlDeviceAttributes_t a;
+	unsigned gpu;
+	nvmlReturn_t r = GS_NVML_INSIDE(real(dev, ret_attributes ? &a : NULL));
+
+	if (r == NVML_SUCCESS)
+		r = gs_nvml_find_gpu(dev, &gpu);
 	if (r != NVML_SUCCESS)
 		return r;
-	gs_slots_sweep();
-	fd = gs_attach_open_ledger();
-	room = v1 || v2 ? *count : 0;
-	for (uint32_t slot = 0; slot < gs_slots_high(); slot++) {
-		const struct gs_slot *s = gs_slot_at(slot);
-		uint64_t bytes = atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed);
-
-		if (!bytes || s->state != GS_SLOT_USED || s->died_ns)
-			continue;
-		if (fd >= 0 && tests && tests-- && !gs_slot_held(fd, slot))
-			continue;
-		if (found < room && v1)
-			v1[found] = (nvmlProcessInfo_v1_t){.pid = s->pid, .usedGpuMemory = bytes};
-		if (found < room && v2)
-			v2[found] = (nvmlProcessInfo_t){
-				.pid = s->pid,
-				.usedGpuMemory = bytes,
-				.gpuInstanceId = NO_INSTANCE,
-				.computeInstanceId = NO_INSTANCE,
-			};
-		found++;
-	}
-	if (fd >= 0)
-		close(fd);
-	errno = saved;
-	*count = found;
-	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
-}
-
-nvmlReturn_t gs_nv_compute_processes_v1(GS_FN(nvmlDeviceGetComputeRunningProcesses) real, nvmlDevice_t dev,
-					unsigned int *count, nvmlProcessInfo_v1_t *ret_infos)
-{
-	(void)real;
-	return list(dev, count, ret_infos, NULL);
-}
-
-nvmlReturn_t gs_nv_compute_processes(GS_FN(nvmlDeviceGetComputeRunningProcesses_v3) real, nvmlDevice_t dev,
-				     unsigned int *count, nvmlProcessInfo_t *ret_infos)
-{
-	(void)real;
-	return list(dev, count, NULL, ret_infos);
-}
-
-// none answers for the kinds of process that a container cannot have: what the
-// driver would list are other tenants'.
-static nvmlReturn_t none(nvmlDevice_t dev, unsigned int *count)
-{
-	unsigned gpu;
-	nvmlReturn_t r;
-
-	if (!count)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	r = find_gpu(dev, &gpu);
-	if (r == NVML_SUCCESS)
-		*count = 0;
+	a.memorySizeMB = at_most(gs_memory_limit(gpu), 1U << 20, a.memorySizeMB);
+	*ret_attributes = a;
 	return r;
 }
 
-nvmlReturn_t gs_nv_other_processes_v1(GS_FN(nvmlDeviceGetGraphicsRunningProcesses) real, nvmlDevice_t dev,
-				      unsigned int *count, nvmlProcessInfo_v1_t *ret_infos)
+nvmlReturn_t gs_nv_protected_size(GS_FN(nvmlDeviceGetConfComputeMemSizeInfo) real, nvmlDevice_t dev,
+				  nvmlConfComputeMemSizeInfo_t *ret_info)
 {
-	(void)real;
-	(void)ret_infos;
-	return none(dev, count);
-}
+	nvmlConfComputeMemSizeInfo_t info;
+	unsigned gpu;
+	nvmlReturn_t r = GS_NVML_INSIDE(real(dev, ret_info ? &info : NULL));
 
-nvmlReturn_t gs_nv_other_processes(GS_FN(nvmlDeviceGetGraphicsRunningProcesses_v3) real, nvmlDevice_t dev,
-				   unsigned int *count, nvmlProcessInfo_t *ret_infos)
-{
-	(void)real;
-	(void)ret_infos;
-	return none(dev, count);
+	if (r == NVML_SUCCESS)
+		r = gs_nvml_find_gpu(dev, &gpu);
+	if (r != NVML_SUCCESS)
+		return r;
+	info.protectedMemSizeKib = at_most(gs_memory_limit(gpu), 1U << 10, info.protectedMemSizeKib);
+	info.unprotectedMemSizeKib = at_most(gs_memory_limit(gpu), 1U << 10, info.unprotectedMemSizeKib);
+	*ret_info = info;
+	return r;
 }

@@ -12,6 +12,8 @@
 int main(void)
 {
 	void *l = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	nvmlConfComputeMemSizeInfo_t size;
+	nvmlDeviceAttributes_t a;
 	nvmlBAR1Memory_t bar;
 	nvmlMemory_t m;
 	nvmlMemory_v2_t m2 = {.version = 7};
@@ -47,6 +49,15 @@ int main(void)
 	LIST(nvmlDeviceGetMPSComputeRunningProcesses);
 	LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2);
 	LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3);
+	EXPECT(NV(nvmlDeviceGetAttributes)(dev, &a), 0);
+	CHECK(a.memorySizeMB == 1024 && a.multiprocessorCount == 132, "attributes: %llu", a.memorySizeMB);
+	EXPECT(NV(nvmlDeviceGetAttributes_v2)(dev, &a), 0);
+	CHECK(a.memorySizeMB == 1024 && a.multiprocessorCount == 132, "attributes, v2: %llu", a.memorySizeMB);
+	EXPECT(NV(nvmlDeviceGetConfComputeMemSizeInfo)(dev, &size), 0);
+	CHECK(size.protectedMemSizeKib == 1 << 20 && size.unprotectedMemSizeKib == 1 << 10, "protected: %llu and %llu",
+	      size.protectedMemSizeKib, size.unprotectedMemSizeKib);
+	EXPECT(NV(nvmlDeviceGetConfComputeProtectedMemoryUsage)(dev, &m), 0);
+	CHECK(m.total == GIB && m.free == GIB && m.used == 0, "protected: %llu %llu %llu", m.total, m.free, m.used);
 	EXPECT(NV(nvmlDeviceGetBAR1MemoryInfo)(dev, &bar), 0);
 	CHECK(bar.bar1Total == 80 * GIB && bar.bar1Free == 10 * GIB && bar.bar1Used == 5, "inside: %llu %llu %llu",
 	      bar.bar1Total, bar.bar1Free, bar.bar1Used);
@@ -56,6 +67,8 @@ int main(void)
 	m.total = 3;
 	EXPECT(NV(nvmlDeviceGetMemoryInfo)(other, &m), NVML_ERROR_NO_PERMISSION);
 	EXPECT(NV(nvmlDeviceGetComputeRunningProcesses_v3)(other, &n, list), NVML_ERROR_NO_PERMISSION);
+	EXPECT(NV(nvmlDeviceGetAttributes_v2)(other, &a), NVML_ERROR_NO_PERMISSION);
+	EXPECT(NV(nvmlDeviceGetConfComputeMemSizeInfo)(other, &size), NVML_ERROR_NO_PERMISSION);
 	CHECK(m.total == 3, "an output was changed");
 	return harness_failures ? 1 : 0;
 }

@@ -270,6 +270,9 @@ static void nvml(void)
 	nvmlMemory_v2_t m2 = {.version = (unsigned int)sizeof(m2) | 2U << 24};
 	nvmlProcessInfo_t list[64];
 	nvmlProcessInfo_v1_t list1[64];
+	nvmlProcessDetail_v1_t detail[64];
+	nvmlProcessDetailList_t details = {GS_NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1), 0, 64, detail};
+	char name[256];
 	unsigned int n = 64, n1 = 64, other = 64, need = 0;
 
 #define NV(name) ((__typeof__(&name))dlsym(l, #name))
@@ -286,6 +289,13 @@ static void nvml(void)
 	CHECK(need == n, "%u processes are needed for", need);
 	n = 64;
 	EXPECT(NV(nvmlDeviceGetComputeRunningProcesses_v3)(dev, &n, list), 0);
+	EXPECT(NV(nvmlDeviceGetRunningProcessDetailList)(dev, &details), 0);
+	CHECK(details.numProcArrayEntries == n, "%u processes in detail", details.numProcArrayEntries);
+	EXPECT(NV(nvmlSystemGetProcessName)(1, name, sizeof(name)), NVML_ERROR_NOT_FOUND);
+	for (unsigned int i = 0; i < n; i++) {
+		CHECK(detail[i].pid == list[i].pid && detail[i].usedGpuMemory == list[i].usedGpuMemory, "%u in detail", i);
+		EXPECT(NV(nvmlSystemGetProcessName)(list[i].pid, name, sizeof(name)), 0);
+	}
 	printf("nvml %llu %llu %llu", m.total, m.free, m.used);
 	for (unsigned int i = 0; i < n; i++)
 		printf(" %u:%llu", list[i].pid, list[i].usedGpuMemory);

@@ -53,6 +53,16 @@ func TestNVMLGuard(t *testing.T) {
 	}
 }
 
+// Of what NVML tells of single processes, a program sees its container's own:
+// cuda-intercept/test/own.c.
+func TestOwnProcesses(t *testing.T) {
+	c := newContainer(t, standInLimit())
+	c.driver, c.nvml = standIn(t), standInNVML(t)
+	if out, err := c.run(compile(t, "own.c")); err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // Each launching entry point and the gate; see cuda-intercept/test/launches.c. It
 // needs no container: nothing of it touches the ledger.
 func TestLaunches(t *testing.T) {

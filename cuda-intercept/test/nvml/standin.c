@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "nvml_abi.h"
 
@@ -89,3 +90,128 @@ LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t dev, nvmlProcessDetailList_t *list)
+{
+	(void)dev;
+	list->numProcArrayEntries = 5;
+	return NVML_SUCCESS;
+}
+
+// What is told of single processes: of the asking one and of two others.
+static unsigned int pid_of(unsigned int i)
+{
+	return i == 1 ? (unsigned int)getpid() : 4000000 + i;
+}
+
+// The others' figures are larger.
+static unsigned int figure(unsigned int i)
+{
+	return i == 1 ? 30 : 90;
+}
+
+#define EACH(list, n, ...)                                             \
+	do {                                                           \
+		unsigned int room = (list) ? *(n) : 0;                 \
+		*(n) = 3;                                              \
+		if (room < 3)                                          \
+			return NVML_ERROR_INSUFFICIENT_SIZE;           \
+		for (unsigned int i = 0; i < 3; i++)                   \
+			(list)[i] = __VA_ARGS__;                       \
+		return NVML_SUCCESS;                                   \
+	} while (0)
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t dev, nvmlProcessUtilizationSample_t *list, unsigned int *n,
+					     unsigned long long since)
+{
+	(void)dev;
+	EACH(list, n, (nvmlProcessUtilizationSample_t){.pid = pid_of(i), .smUtil = figure(i), .timeStamp = since});
+}
+
+nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t dev, nvmlProcessesUtilizationInfo_t *info)
+{
+	(void)dev;
+	EACH(info->procUtilArray, &info->processSamplesCount,
+	     (nvmlProcessUtilizationInfo_v1_t){.pid = pid_of(i), .smUtil = figure(i), .timeStamp = info->lastSeenTimeStamp});
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t dev, unsigned int *n, unsigned int *list)
+{
+	(void)dev;
+	EACH(list, n, pid_of(i));
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t dev, unsigned int pid, nvmlAccountingStats_t *stats)
+{
+	(void)dev;
+	stats->time = pid;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t dev, nvmlAccountingStats_v2_t *stats)
+{
+	(void)dev;
+	stats->time = stats->pid;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int n)
+{
+	snprintf(name, n, "program %u", pid);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t dev, unsigned int *n, nvmlEncoderSessionInfo_t *list)
+{
+	(void)dev;
+	EACH(list, n, (nvmlEncoderSessionInfo_t){.pid = pid_of(i), .averageFps = figure(i), .averageLatency = 2 * figure(i)});
+}
+
+nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t dev, unsigned int *n, nvmlFBCSessionInfo_t *list)
+{
+	(void)dev;
+	EACH(list, n, (nvmlFBCSessionInfo_t){.pid = pid_of(i), .averageFPS = figure(i), .averageLatency = 2 * figure(i)});
+}
+
+nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t dev, unsigned int *n, unsigned int *fps, unsigned int *latency)
+{
+	(void)dev;
+	*n = 3;
+	*fps = 70;
+	*latency = 140;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t dev, nvmlFBCStats_t *stats)
+{
+	(void)dev;
+	*stats = (nvmlFBCStats_t){3, 70, 140};
+	return NVML_SUCCESS;
+}
+
+// Other figures of the card's memory.
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t dev, nvmlDeviceAttributes_t *a)
+{
+	(void)dev;
+	*a = (nvmlDeviceAttributes_t){.multiprocessorCount = 132, .memorySizeMB = 80 * 1024};
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t dev, nvmlDeviceAttributes_t *a)
+{
+	return nvmlDeviceGetAttributes_v2(dev, a);
+}
+
+nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t dev, nvmlConfComputeMemSizeInfo_t *m)
+{
+	(void)dev;
+	*m = (nvmlConfComputeMemSizeInfo_t){80 << 20, 1 << 10};
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t dev, nvmlMemory_t *m)
+{
+	(void)dev;
+	*m = (nvmlMemory_t){.total = 80 * GIB, .free = 10 * GIB, .used = 70 * GIB};
+	return NVML_SUCCESS;
+}
