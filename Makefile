@@ -141,6 +141,10 @@ test-real-driver: build ## The interceptor over NVIDIA's own libraries, without 
 test-engines: host-setup engines-all build ## Only the memory limit, on each container engine, with a table in docs/measurements
 	$(Q)$(GO) run ./tests/suite engines
 
+.PHONY: mutation
+mutation: build ## Take N wrappers out (10, or all; SEED=…, RECORD=file): their tests must fail
+	$(Q)$(GO) run ./tests/mutation -n $(or $(N),10) $(if $(SEED),-seed $(SEED)) $(if $(RECORD),-record $(RECORD))
+
 .PHONY: soak
 soak: host-setup build ## Start and end containers for FOR=10m, then look for leaks
 	$(Q)$(GO) run ./tests/soak -for $(or $(FOR),10m)

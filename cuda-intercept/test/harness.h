@@ -46,6 +46,12 @@ static inline void *harness_symbol(const char *name)
 	return p;
 }
 
+// What a program has said is seen when it crashes, too.
+static __attribute__((constructor)) void harness_say_at_once(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
 #define CHECK(condition, ...)                                 \
 	do {                                                  \
 		if (!(condition)) {                           \

@@ -201,6 +201,7 @@ int main(void)
 {
 	void **real = (void **)&gs_cuda_real;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(cuLaunchKernel(F, 1, 2, 3, 4, 5, 6, 7, S, NULL, NULL) == CUDA_ERROR_NOT_SUPPORTED); // a driver without it
 	for (int i = 0; i < GS_CUDA_SYMBOLS; i++)
 		real[i] = (void *)driver;

@@ -4,6 +4,7 @@
 package intercept
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,15 @@ func TestOwnProcesses(t *testing.T) {
 	if out, err := c.run(compile(t, "own.c")); err != nil || out != "" {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// generated is the directory of the generated code under test.
+func generated(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("GPUSHARE_TEST_GEN"); dir != "" {
+		return dir
+	}
+	return filepath.Join(root(t), "cuda-intercept/gen")
 }
 
 // Each launching entry point and the gate; see cuda-intercept/test/launches.c. It

@@ -89,9 +89,17 @@ func (t table) wrapper(b *strings.Builder, h hook) {
 	if list == "" {
 		list = "void"
 	}
-	fmt.Fprintf(b, "\nGS_EXPORT %s %s(%s)\n{\n", t.lib.result, h.symbol, list)
+	scope := "GS_EXPORT"
+	if h.gone {
+		scope = `__attribute__((visibility("hidden")))`
+	}
+	fmt.Fprintf(b, "\n%s %s %s(%s)\n{\n", scope, t.lib.result, h.symbol, list)
 	fmt.Fprintf(b, "\t__typeof__(%s) *real = GS_REAL(%s, %s, %s);\n\n", h.symbol, n, up, h.symbol)
 	fmt.Fprintf(b, "\tif (__builtin_expect(!real, 0))\n\t\treturn %s;\n", t.lib.missing)
+	if h.gone {
+		fmt.Fprintf(b, "\treturn real(%s);\n}\n", strings.Join(names, ", "))
+		return
+	}
 	if t.lib.guarded {
 		fmt.Fprintf(b, "\tif (gs_%s_is_inner(__builtin_return_address(0)))\n\t\treturn real(%s);\n", n, strings.Join(names, ", "))
 	}
@@ -122,7 +130,9 @@ func (t table) versionScript() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* %s */\n{\n\tglobal:\n", mark)
 	for _, h := range t.hooks {
-		fmt.Fprintf(&b, "\t\t%s;\n", h.symbol)
+		if !h.gone {
+			fmt.Fprintf(&b, "\t\t%s;\n", h.symbol)
+		}
 	}
 	b.WriteString("\tlocal: *;\n};\n")
 	return b.String()

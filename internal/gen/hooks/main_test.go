@@ -121,6 +121,35 @@ func TestRowsThatDoNotBuild(t *testing.T) {
 	}
 }
 
+// Without a wrapper only that name is off the version script, and everything that
+// other files are compiled against is as it was.
+func TestWithout(t *testing.T) {
+	all, out := t.TempDir(), t.TempDir()
+	if err := run(repository, all, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(repository, out, "cuMemFree_v2"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cuda_hooks.h", "cuda.map"} {
+		want, err := os.ReadFile(filepath.Join(all, "cuda-intercept/gen", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(out, "cuda-intercept/gen", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(want)
+		if name == "cuda.map" {
+			text = strings.Replace(text, "\t\tcuMemFree_v2;\n", "", 1)
+		}
+		if string(got) != text || (name == "cuda.map") == (string(got) == string(want)) {
+			t.Errorf("%s without a wrapper:\n%s", name, got)
+		}
+	}
+}
+
 func TestTypeOf(t *testing.T) {
 	for param, want := range map[string]string{
 		"CUdeviceptr *":            "CUdeviceptr *",
