@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -213,7 +214,16 @@ func TestReplay(t *testing.T) {
 	}
 	n := simulate(t)
 	c := n.container(1024 * mib)
-	t.Log(c.ask(strings.Split(string(requests), "\n"), compile(t, "../../tests/realdriver/testdata/replay.c")))
+	out := c.ask(strings.Split(string(requests), "\n"), compile(t, "../../tests/realdriver/testdata/replay.c"))
+	t.Log(out)
+	all := 0
+	for _, m := range regexp.MustCompile(`(?m): (\d+) requests, ([1-9]\d+) answered by our wrapper, `).FindAllStringSubmatch(out, -1) {
+		asked, _ := strconv.Atoi(m[1])
+		all += asked
+	}
+	if all != 7195 {
+		t.Errorf("%d requests were tried, of 7195", all)
+	}
 }
 
 // Nothing that the simulated driver exports is without a row.

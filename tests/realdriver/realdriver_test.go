@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -191,7 +192,16 @@ func TestReplay(t *testing.T) {
 	}
 	program := compile(t, "replay.c")
 	eachDriver(t, func(t *testing.T, real string) {
-		t.Log(run(t, real, ours(t), string(requests), program))
+		out := run(t, real, ours(t), string(requests), program)
+		t.Log(out)
+		all := 0
+		for _, m := range regexp.MustCompile(`(?m): (\d+) requests, ([1-9]\d+) answered by our wrapper, `).FindAllStringSubmatch(out, -1) {
+			asked, _ := strconv.Atoi(m[1])
+			all += asked
+		}
+		if all != 7195 {
+			t.Errorf("%d requests were tried, of 7195", all)
+		}
 	})
 }
 
