@@ -61,6 +61,7 @@ static void settle(struct pool *p)
 	cuuint64_t reserved = 0;
 	uint64_t want, before;
 	CUmemoryPool handle;
+	bool unknown = false;
 	uint32_t seq;
 	unsigned gpu;
 
@@ -68,15 +69,16 @@ static void settle(struct pool *p)
 	seq = p->seq;
 	handle = p->handle;
 	pthread_mutex_unlock(&lock);
-	if (handle && (!gs_cuda_real.cuMemPoolGetAttribute ||
-		       gs_cuda_real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-							  &reserved) != CUDA_SUCCESS))
+	if (handle && gs_cuda_real.cuMemPoolGetAttribute)
+		unknown = gs_cuda_real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+							     &reserved) != CUDA_SUCCESS;
+	if (unknown)
 		reserved = 0;
 	pthread_mutex_lock(&lock);
 	gpu = p->gpu;
 	before = p->charged;
 	want = reserved > p->live ? reserved : p->live;
-	if ((p->pending || p->seq != seq) && want < before)
+	if ((p->pending || p->seq != seq || unknown) && want < before)
 		want = before;
 	p->charged = want;
 	forget_if_empty_locked(p);
@@ -237,12 +239,16 @@ CUresult gs_cu_alloc_async(GS_FN(cuMemAllocAsync) real, CUdeviceptr *ret_ptr, si
 	CUmemoryPool handle = NULL;
 	CUdeviceptr ptr = 0;
 	CUdevice dev;
-	CUresult r;
+	CUresult r = CUDA_SUCCESS;
 
-	if (gs_cuda_real.cuCtxGetDevice && gs_cuda_real.cuCtxGetDevice(&dev) == CUDA_SUCCESS &&
-	    gs_cuda_real.cuDeviceGetMemPool)
-		gs_cuda_real.cuDeviceGetMemPool(&handle, dev);
-	r = take(&t, handle, gs_granule(bytes));
+	if (gs_cuda_real.cuCtxGetDevice && gs_cuda_real.cuDeviceGetMemPool) {
+		r = gs_cuda_real.cuCtxGetDevice(&dev);
+		if (r == CUDA_SUCCESS)
+			r = gs_cuda_real.cuDeviceGetMemPool(&handle, dev);
+	}
+	// From a pool that is not known, what it keeps could not be charged.
+	if (r == CUDA_SUCCESS)
+		r = take(&t, handle, gs_granule(bytes));
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = real(ret_ptr ? &ptr : NULL, bytes, stream);

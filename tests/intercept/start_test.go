@@ -116,6 +116,22 @@ func TestGarbageInLedger(t *testing.T) {
 	}
 }
 
+// A driver that at its start finds and calls its own start through us, as one does
+// that asks the loader for it, starts once, with one slot.
+func TestDriverReenters(t *testing.T) {
+	c := newContainer(t, standInLimit())
+	c.driver = standIn(t)
+	c.env = []string{"FAKE_REENTERS=1"}
+	out, err := c.run(compile(t, "tenant.c"), "init", "info", "fill=1048576", "try-init", "info")
+	if want := "info 0 968884224 1073741824\nfill 968884224\ntry-init 0\ninfo 0 0 1073741824\n"; err != nil || out != want {
+		t.Errorf("%v, output %q", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(c.dir, "ledger"))
+	if err != nil || b[20] != 1 {
+		t.Errorf("%v, %d slots were taken", err, b[20])
+	}
+}
+
 // The libraries keep what a program has set up for itself.
 func TestLeavesTheProcessAlone(t *testing.T) {
 	c := newContainer(t, standInLimit())

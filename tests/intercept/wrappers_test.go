@@ -37,6 +37,15 @@ func TestABIs(t *testing.T) {
 	}
 }
 
+// The driver fails at what we ask it: cuda-intercept/test/vain.c.
+func TestAskedInVain(t *testing.T) {
+	c := newContainer(t, standInLimit())
+	c.driver = standIn(t)
+	if out, err := c.run(compile(t, "vain.c")); err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // The views of NVML, and the guard that keeps them from the real library's own
 // questions; the cases are in cuda-intercept/test/nvmlguard.c.
 func TestNVMLGuard(t *testing.T) {
