@@ -5,6 +5,7 @@ package realdriver
 
 import (
 	"debug/elf"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,5 +100,66 @@ func TestEveryNameHasARow(t *testing.T) {
 			}
 			t.Logf("%s: %d names, all in the table of %d", name, len(all), len(rows))
 		}
+	})
+}
+
+// The tables' names, versions and stream flavours are those of the driver's own
+// resolver, for every symbol that it has.
+func TestSince(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), "cuda-intercept/hooks/cuda.def"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows strings.Builder
+	for _, m := range regexp.MustCompile(`(?m)^(?:HOOK|FORWARD|LATER)\((\w+), (\w+), (\d+), (\w+),`).FindAllStringSubmatch(string(text), -1) {
+		perThread := 0
+		if m[4] == "PER_THREAD" {
+			perThread = 1
+		}
+		fmt.Fprintln(&rows, m[1], m[2], m[3], perThread)
+	}
+	program := compile(t, "since.c")
+	eachDriver(t, func(t *testing.T, real string) {
+		t.Log(run(t, real, real, rows.String(), program))
+	})
+}
+
+// The real library calls its own functions directly, and so never through us: no
+// relocation of it names one, and a wrapper is not entered from within the driver.
+func TestStaysInside(t *testing.T) {
+	eachDriver(t, func(t *testing.T, real string) {
+		f, err := elf.Open(filepath.Join(real, "libcuda.so.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		symbols, err := f.DynamicSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := 0
+		for _, s := range f.Sections {
+			if s.Type != elf.SHT_RELA {
+				continue
+			}
+			data, err := s.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ; len(data) >= 24; data = data[24:] {
+				i := f.ByteOrder.Uint64(data[8:]) >> 32
+				if i == 0 {
+					continue
+				}
+				named++
+				if sym := symbols[i-1]; sym.Section != elf.SHN_UNDEF && strings.HasPrefix(sym.Name, "cu") {
+					t.Errorf("%s is reached by name", sym.Name)
+				}
+			}
+		}
+		if named < 50 {
+			t.Errorf("only %d relocations name a symbol", named)
+		}
+		t.Logf("%d relocations name a symbol", named)
 	})
 }
