@@ -118,67 +118,27 @@ static struct shape shape_3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *d)
 	return (struct shape){d->Width, d->Height, d->Depth, d->NumChannels, d->Format, d->Flags};
 }
 
-CUresult gs_cu_array_create(GS_FN(cuArrayCreate_v2) real, CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR *d)
-{
-	struct gs_grant g;
-	CUarray array = NULL;
-	CUresult r = gs_grant_take(&g, d ? shape_bytes(shape_2d(d), 1) : 0);
+// The four interfaces differ in the descriptor and in nothing else.
+#define ARRAY_BODY(body, symbol, descriptor, shape)                                            \
+	CUresult body(GS_FN(symbol) real, CUarray *ret_array, const descriptor *d)             \
+	{                                                                                      \
+		struct gs_grant g;                                                             \
+		CUarray array = NULL;                                                          \
+		CUresult r = gs_grant_take(&g, d ? shape_bytes(shape(d), 1) : 0);              \
+                                                                                               \
+		if (r != CUDA_SUCCESS)                                                         \
+			return r;                                                              \
+		r = real(ret_array ? &array : NULL, d);                                        \
+		r = finish_array(&g, array, r);                                                \
+		if (r == CUDA_SUCCESS)                                                         \
+			*ret_array = array;                                                    \
+		return r;                                                                      \
+	}
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = real(ret_array ? &array : NULL, d);
-	r = finish_array(&g, array, r);
-	if (r == CUDA_SUCCESS)
-		*ret_array = array;
-	return r;
-}
-
-CUresult gs_cu_array_create_v1(GS_FN(cuArrayCreate) real, CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR_v1 *d)
-{
-	struct gs_grant g;
-	CUarray array = NULL;
-	CUresult r = gs_grant_take(&g, d ? shape_bytes(shape_2d_v1(d), 1) : 0);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = real(ret_array ? &array : NULL, d);
-	r = finish_array(&g, array, r);
-	if (r == CUDA_SUCCESS)
-		*ret_array = array;
-	return r;
-}
-
-CUresult gs_cu_array3d_create(GS_FN(cuArray3DCreate_v2) real, CUarray *ret_array,
-			      const CUDA_ARRAY3D_DESCRIPTOR *d)
-{
-	struct gs_grant g;
-	CUarray array = NULL;
-	CUresult r = gs_grant_take(&g, d ? shape_bytes(shape_3d(d), 1) : 0);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = real(ret_array ? &array : NULL, d);
-	r = finish_array(&g, array, r);
-	if (r == CUDA_SUCCESS)
-		*ret_array = array;
-	return r;
-}
-
-CUresult gs_cu_array3d_create_v1(GS_FN(cuArray3DCreate) real, CUarray *ret_array,
-			      const CUDA_ARRAY3D_DESCRIPTOR_v1 *d)
-{
-	struct gs_grant g;
-	CUarray array = NULL;
-	CUresult r = gs_grant_take(&g, d ? shape_bytes(shape_3d_v1(d), 1) : 0);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = real(ret_array ? &array : NULL, d);
-	r = finish_array(&g, array, r);
-	if (r == CUDA_SUCCESS)
-		*ret_array = array;
-	return r;
-}
+ARRAY_BODY(gs_cu_array_create, cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR, shape_2d)
+ARRAY_BODY(gs_cu_array_create_v1, cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, shape_2d_v1)
+ARRAY_BODY(gs_cu_array3d_create, cuArray3DCreate_v2, CUDA_ARRAY3D_DESCRIPTOR, shape_3d)
+ARRAY_BODY(gs_cu_array3d_create_v1, cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, shape_3d_v1)
 
 CUresult gs_cu_mipmap_create(GS_FN(cuMipmappedArrayCreate) real, CUmipmappedArray *ret_array,
 			     const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
