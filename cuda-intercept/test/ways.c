@@ -5,7 +5,7 @@
 // leads to the wrapper. names.c, written by the test, lists the names as a linker
 // binds them. With PLUGIN defined this is a library that the program opens.
 //
-//	ways SONAME REAL PLUGIN
+//	ways SONAME REAL PLUGIN <names without a wrapper
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 	void *ours = dlopen(argc > 3 ? argv[1] : "", RTLD_NOW), *real, *plugin, *deep, *apart, *by_path;
 	void *(*bound)(int), *(*next)(const char *);
 	int (*create)(void);
+	char other[160];
 	Dl_info at;
 	int n = 0;
 
@@ -121,6 +122,11 @@ int main(int argc, char **argv)
 			failures++;
 			printf("%s by dlmopen: of %s\n", name, copy_at.dli_fname ? copy_at.dli_fname : "nothing");
 		}
+	}
+	// Names without a wrapper, from standard input, fall through.
+	while (scanf("%159s", other) == 1) {
+		expect(other, "falling through", dlsym(ours, other), dlsym(real, other));
+		n++;
 	}
 	printf("%d names, %d failures\n", n, failures);
 	return failures || !n;

@@ -41,9 +41,10 @@ func TestWays(t *testing.T) {
 			}
 			link := []string{list, filepath.Join(libraries(t), lib.soname), "-Wl,--allow-shlib-undefined"}
 			plugin := compile(t, "ways.c", append(link, "-DPLUGIN", "-fPIC", "-shared")...)
-			out, err := c.run(compile(t, "ways.c", link...), lib.soname, lib.real, plugin)
-			if want := fmt.Sprintf("%d names, 0 failures\n", len(names)); err != nil || out != want {
-				t.Errorf("%v\n%s\nwant %s", err, out, want)
+			rest := tabled(t, lib.table, "FORWARD|LATER")
+			out := c.ask(rest, compile(t, "ways.c", link...), lib.soname, lib.real, plugin)
+			if want := fmt.Sprintf("%d names, 0 failures\n", len(names)+len(rest)); out != want {
+				t.Errorf("%s\nwant %s", out, want)
 			}
 		})
 	}
