@@ -118,8 +118,12 @@ func (t *tree) build(ctx context.Context, symbol string) error {
 		if err != nil {
 			return err
 		}
-		if got, err := os.ReadFile(filepath.Join(t.gen, name)); err != nil || !bytes.Equal(got, want) {
-			return fmt.Errorf("%s without %q is not the committed one: run make generate (%v)", name, symbol, err)
+		got, err := os.ReadFile(filepath.Join(t.gen, name))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(got, want) {
+			return fmt.Errorf("%s without %q is not the committed one: run make generate", name, symbol)
 		}
 	}
 	if out, err := t.command(ctx, filepath.Join(t.root, "cuda-intercept"), "make", "x86_64", "GEN="+t.gen, "BUILD="+t.out); err != nil {

@@ -139,7 +139,7 @@ func TestStaysInside(t *testing.T) {
 		}
 		named := 0
 		for _, s := range f.Sections {
-			if s.Type != elf.SHT_RELA {
+			if s.Type != elf.SHT_RELA { //nolint:misspell // relocations
 				continue
 			}
 			data, err := s.Data()
