@@ -66,3 +66,33 @@ func TestEditMakesSonamesWithoutHooks(t *testing.T) {
 		}
 	}
 }
+
+// Of a kind of device of which the driver has one, no other is opened: a display
+// node of the GPU bears the same major number as another card's.
+func TestEveryDeviceButTheDriversKinds(t *testing.T) {
+	d := testDriver(t, "plain")
+	edits := &d.Spec.ContainerEdits
+	edits.DeviceNodes = append(edits.DeviceNodes, &cdi.DeviceNode{Path: "/dev/dri/card0", Type: "c", Major: 226})
+	in := `{"root":{"path":"rootfs"},"linux":{"resources":{"devices":[{"allow":true,"access":"rwm"}]},"devices":[
+		{"path":"/dev/dri/card0","type":"c","major":226,"minor":0},{"path":"/dev/dri/card1","type":"c","major":226,"minor":1},
+		{"path":"/dev/fuse","type":"c","major":10,"minor":229}]}}`
+	g := testGrant("0")
+	g.EveryDevice = true
+	out, err := edit([]byte(in), d, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Parse(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened []int64
+	for _, r := range s.rules {
+		if r.allow && r.kind == "c" && r.minor == wildcard {
+			opened = append(opened, r.major)
+		}
+	}
+	if !slices.Equal(opened, []int64{10}) {
+		t.Errorf("opened the kinds %v, want only 10", opened)
+	}
+}

@@ -6,6 +6,9 @@ package create
 import (
 	"strings"
 	"testing"
+
+	v1 "github.com/gpushare/gpushare/daemon/api/v1"
+	"github.com/gpushare/gpushare/hook"
 )
 
 func TestValidID(t *testing.T) {
@@ -15,6 +18,18 @@ func TestValidID(t *testing.T) {
 	} {
 		if got := ValidID(id); got != want {
 			t.Errorf("%q: %v, want %v", id, got, want)
+		}
+	}
+}
+
+// The editor and the API name the same things without knowing of each other.
+func TestNamesAreTheAPIs(t *testing.T) {
+	for ours, theirs := range map[string]string{
+		hook.SourceEnv: v1.SourceEnv, hook.SourceAnnotation: v1.SourceAnnotation, hook.SourceBoth: v1.SourceBoth, hook.SourceDefault: v1.SourceDefault,
+		hook.ExposedPrivileged: v1.ExposedPrivileged, hook.ExposedPID: v1.ExposedPID, hook.ExposedIPC: v1.ExposedIPC,
+	} {
+		if ours != theirs {
+			t.Errorf("%q here, %q in the API", ours, theirs)
 		}
 	}
 }
