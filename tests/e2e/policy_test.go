@@ -24,14 +24,14 @@ import (
 func wholeGPU(t *testing.T, n *node.Node) uint64 {
 	t.Helper()
 	var d v1.Daemon
-	ask(t, n, &d, "daemon", "-o", "json")
+	askCLI(t, n, &d, "daemon", "-o", "json")
 	return d.GPUs[0].MemoryUsableBytes
 }
 
-func listed(t *testing.T, n *node.Node) map[string]v1.Container {
+func shownByPS(t *testing.T, n *node.Node) map[string]v1.Container {
 	t.Helper()
 	var list v1.ContainerList
-	ask(t, n, &list, "ps", "-o", "json")
+	askCLI(t, n, &list, "ps", "-o", "json")
 	out := make(map[string]v1.Container)
 	for _, c := range list.Containers {
 		out[c.ID] = c
@@ -39,7 +39,7 @@ func listed(t *testing.T, n *node.Node) map[string]v1.Container {
 	return out
 }
 
-func ask(t *testing.T, n *node.Node, answer any, args ...string) {
+func askCLI(t *testing.T, n *node.Node, answer any, args ...string) {
 	t.Helper()
 	r := n.CLI(within(t), args...)
 	if r.Err != nil {
@@ -70,7 +70,7 @@ func TestProfiles(t *testing.T) {
 				if used := high(t, n, c); used > whole/parts || used+511 < whole/parts {
 					t.Errorf("%d bytes used by the simulator's account, %d are the share (SIMULATED)", used, whole/parts)
 				}
-				one := listed(t, n)[c.id]
+				one := shownByPS(t, n)[c.id]
 				if one.Request.Profile != fmt.Sprint("1of", parts) || one.GPUs[0].ComputeMilli != uint32(1000/parts) || one.GPUs[0].ComputeMaxMilli != uint32(1000/parts) {
 					t.Errorf("shown as %+v, %+v", one.Request, one.GPUs[0])
 				}
@@ -87,7 +87,7 @@ func TestProfiles(t *testing.T) {
 		if r := c.exec(within(t), "alloc", "--fill"); !strings.Contains(r.Stdout, "total 4000000000") {
 			t.Errorf("%q, %v", r.Stdout, r.Err)
 		}
-		if g := listed(t, n)[c.id].GPUs[0]; g.MemoryLimitBytes != 4_000_000_000 || uint64(g.ComputeMilli) != 1000*4_000_000_000/whole {
+		if g := shownByPS(t, n)[c.id].GPUs[0]; g.MemoryLimitBytes != 4_000_000_000 || uint64(g.ComputeMilli) != 1000*4_000_000_000/whole {
 			t.Errorf("%+v", g)
 		}
 		// A running container is brought to another profile.
@@ -136,7 +136,7 @@ func TestCaps(t *testing.T) {
 		refused(t, r, c.words...)
 	}
 	open := d.background(t, share("1Gi")...)
-	if g := listed(t, n)[open.id].GPUs[0]; g.ComputeMaxMilli != 500 {
+	if g := shownByPS(t, n)[open.id].GPUs[0]; g.ComputeMaxMilli != 500 {
 		t.Errorf("without a ceiling of its own it has %d of 1000, not the cap", g.ComputeMaxMilli)
 	}
 	c := d.create(t, nil, []string{"--gpus", "all"}, "alloc", "--fill")
@@ -244,7 +244,7 @@ func TestOverrides(t *testing.T) {
 		return c
 	}
 	reason := func(c container) string {
-		one := listed(t, n)[c.id]
+		one := shownByPS(t, n)[c.id]
 		return one.State + ": " + one.Reason
 	}
 	for _, tc := range []struct {
