@@ -6,12 +6,16 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
 // contains reports whether a table has all that want has.
@@ -28,8 +32,33 @@ func contains(have, want tree) bool {
 	return true
 }
 
+// plugins are the names under which a file of a version may have the runtime handlers,
+// the usual one first. What a 2.x release makes of an older file's names differs from
+// release to release, so each is tried until one does what it should.
+func (c *containerd) plugins(version int64) []string {
+	if usual := criPlugin(version); usual != c.before.plugin {
+		return []string{usual, c.before.plugin}
+	}
+	return []string{c.before.plugin}
+}
+
+// effect returns why a configuration that was tried is not what it should be; nil if
+// it has our handler and differs in nothing else.
+func (c *containerd) effect(tried *dump, err error) error {
+	if err != nil {
+		return err
+	}
+	if at(tried.runtimes(), Handler) == nil {
+		return errors.New("containerd does not see it, as where an imported file has the table of the CRI plugin too and replaces it")
+	}
+	if found := c.before.compare(tried); len(found) > 0 {
+		return fmt.Errorf("other settings would change too: %s", strings.Join(found, ", "))
+	}
+	return nil
+}
+
 // planDropIn puts our handler into a file of its own, which containerd merges.
-func (c *containerd) planDropIn(_ context.Context, dir string, version int64, main, handler tree, notes []string) (*edit, error) {
+func (c *containerd) planDropIn(ctx context.Context, dir string, version int64, main, handler tree, notes []string) (*edit, error) {
 	f, err := readFile(filepath.Join(dir, dropInName))
 	if err != nil {
 		return nil, err
@@ -38,17 +67,47 @@ func (c *containerd) planDropIn(_ context.Context, dir string, version int64, ma
 		return nil, refuse("%s is there, and is not as this program writes it; remove it, or take out what you need", f.path)
 	}
 	// An imported file of a higher version than the main file's is not read by all.
-	text := "# Written by \"gpushare install\", removed by \"gpushare uninstall\".\n"
+	head := "# Written by \"gpushare install\", removed by \"gpushare uninstall\".\n"
 	if _, says := main["version"]; says {
-		text += fmt.Sprintf("version = %d\n", version)
+		head += fmt.Sprintf("version = %d\n", version)
 	}
-	text += "\n" + table(criPlugin(version), Handler, handler, layout{newline: "\n"})
-	return &edit{file: f, after: []byte(text), activation: c.activation(), notes: notes}, nil
+	var first error
+	for _, plugin := range c.plugins(version) {
+		text := []byte(head + "\n" + table(plugin, Handler, handler, layout{newline: "\n"}))
+		err := c.effect(c.tryDropIn(ctx, main, text))
+		if err == nil {
+			return &edit{file: f, after: text, activation: c.activation(), notes: notes}, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, refuse("%s: with our handler in it, %w; define the handler by hand, see docs/reference/install.md", f.path, first)
 }
 
-// planMain adds our handler at the end of the main file. On 1.x a table of handlers
-// in the file stands in place of the built-in one, so that those which the file does
-// not have would be gone; they are written out as containerd had them.
+// tryDropIn asks containerd about a file that is not in place yet, by a main file
+// that means the same as the real one and imports it too.
+func (c *containerd) tryDropIn(ctx context.Context, main tree, text []byte) (*dump, error) {
+	tmp, err := os.CreateTemp(filepath.Dir(c.main.real), "."+dropInName+".gpushare-try-*")
+	if err != nil {
+		return nil, fmt.Errorf("try a configuration: %w", err)
+	}
+	defer os.Remove(tmp.Name())
+	defer tmp.Close()
+	if _, err := tmp.Write(text); err != nil {
+		return nil, fmt.Errorf("try a configuration: %w", err)
+	}
+	with := maps.Clone(main)
+	imports, _ := main["imports"].([]any)
+	with["imports"] = append(slices.Clone(imports), tmp.Name())
+	data, err := toml.Marshal(with)
+	if err != nil {
+		return nil, fmt.Errorf("try a configuration: %w", err)
+	}
+	return tryDump(ctx, c.binary, c.main, data)
+}
+
+// planMain adds our handler at the end of the main file.
 func (c *containerd) planMain(ctx context.Context, version int64, handler tree, notes []string) (*edit, error) {
 	f := c.main
 	base := f.content()
@@ -64,9 +123,6 @@ func (c *containerd) planMain(ctx context.Context, version int64, handler tree, 
 	if err != nil {
 		return nil, err
 	}
-	if at(plain, "plugins", criPlugin(version), "containerd", "runtimes", Handler) != nil {
-		return nil, refuse("%s has a handler %q already that this program did not write; remove it, or give it another name", f.path, Handler)
-	}
 	l := layout{newline: "\n"}
 	if bytes.Contains(base, []byte("\r\n")) {
 		l.newline = "\r\n"
@@ -79,30 +135,43 @@ func (c *containerd) planMain(ctx context.Context, version int64, handler tree, 
 		start = fmt.Appendf(nil, "version = %d\n", version)
 		notes = append(notes, fmt.Sprintf("%s is not there; it is made with our handler alone, and containerd's defaults stay", f.path))
 	}
-	plugin := criPlugin(version)
+	var first error
+	for _, plugin := range c.plugins(version) {
+		if at(plain, "plugins", plugin, "containerd", "runtimes", Handler) != nil {
+			return nil, refuse("%s has a handler %q already that this program did not write; remove it, or give it another name", f.path, Handler)
+		}
+		after, hidden, err := c.tryMain(ctx, start, plugin, handler, l)
+		if err == nil {
+			for _, name := range hidden {
+				notes = append(notes, fmt.Sprintf("runtime %q is a built-in default that the file would hide, so it is written out", name))
+			}
+			return &edit{file: f, after: after, base: base, activation: c.activation(), notes: notes}, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, refuse("%s: with our handler added, %w; define the handler by hand, see docs/reference/install.md", f.path, first)
+}
+
+// tryMain adds our handler under one name of the plugin. On 1.x a table of handlers in
+// the file stands in place of the built-in one, so that those which the file does not
+// have would be gone; they are written out as containerd had them, and named.
+func (c *containerd) tryMain(ctx context.Context, start []byte, plugin string, handler tree, l layout) (after []byte, hidden []string, err error) {
 	block := table(plugin, Handler, handler, l)
 	tried, err := c.try(ctx, withBlock(start, block, l))
 	if err != nil {
-		return nil, refuse("%s: with our handler added, %w; nothing can be added to it as it is written: define the handler by hand, see docs/reference/install.md", f.path, err)
+		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.before.runtimes())) {
 		if name == Handler || at(tried.runtimes(), name) != nil {
 			continue
 		}
 		block += table(plugin, name, at(c.before.runtimes(), name), l)
-		notes = append(notes, fmt.Sprintf("runtime %q is a built-in default that the file would hide, so it is written out", name))
+		hidden = append(hidden, name)
 	}
-	after := withBlock(start, block, l)
-	if tried, err = c.try(ctx, after); err != nil {
-		return nil, refuse("%s: with our handler added, %w", f.path, err)
-	}
-	if at(tried.runtimes(), Handler) == nil {
-		return nil, refuse("%s: a handler added to it does not reach containerd, as where an imported file has the table of the CRI plugin too and replaces it; define the handler there by hand, see docs/reference/install.md", f.path)
-	}
-	if found := c.before.compare(tried); len(found) > 0 {
-		return nil, refuse("%s: adding our handler would change other settings too: %s", f.path, strings.Join(found, ", "))
-	}
-	return &edit{file: f, after: after, base: base, activation: c.activation(), notes: notes}, nil
+	after = withBlock(start, block, l)
+	return after, hidden, c.effect(c.try(ctx, after))
 }
 
 // try asks containerd about the main file with another content.
