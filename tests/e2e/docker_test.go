@@ -157,17 +157,15 @@ func TestDockerGPUs(t *testing.T) {
 		"the old hook":           {"nvidia-container-runtime-hook"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts := withCurrent(t, node.Options{GPUs: 2, EditDaemon: func(n *node.Node, daemon map[string]any) {
-				daemon["cdi-spec-dirs"] = []string{n.DriverCDI()}
-			}})
 			dir := t.TempDir()
 			for _, p := range programs {
 				if err := os.WriteFile(filepath.Join(dir, p), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
-			opts.EnginePath += string(filepath.ListSeparator) + dir
-			n := up(t, opts)
+			n := up(t, withCurrent(t, node.Options{GPUs: 2, EnginePath: dir, EditDaemon: func(n *node.Node, daemon map[string]any) {
+				daemon["cdi-spec-dirs"] = []string{n.DriverCDI()}
+			}}))
 			for _, flags := range [][]string{
 				{"--gpus", "all"}, {"--gpus", "1"}, {"--gpus", `"device=1"`}, {"--gpus", "all,capabilities=graphics"},
 				{"--device", "nvidia.com/gpu=0"}, {"--device", "nvidia.com/gpu=all"},

@@ -53,7 +53,10 @@ func TestDefaultShare(t *testing.T) {
 // Neither rights nor the lack of them change the limit, and a container that is
 // started again has it again.
 func TestRightsAndRestart(t *testing.T) {
-	n := up(t, node.Options{})
+	generations(t, node.Options{}, rightsAndRestart)
+}
+
+func rightsAndRestart(t *testing.T, n *node.Node) {
 	d := docker{n}
 	for name, flags := range map[string][]string{
 		"no rights at all": {"--user", "1000:1000", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"},

@@ -40,8 +40,12 @@ func current(t *testing.T) string {
 // withCurrent are options for a node with a current Docker, containerd and runc.
 func withCurrent(t *testing.T, opts node.Options) node.Options {
 	t.Helper()
-	opts.EnginePath = current(t)
-	opts.Runc = filepath.Join(opts.EnginePath, "runc")
+	dir := current(t)
+	opts.Runc = filepath.Join(dir, "runc")
+	if opts.EnginePath != "" {
+		dir += string(filepath.ListSeparator) + opts.EnginePath
+	}
+	opts.EnginePath = dir
 	return opts
 }
 

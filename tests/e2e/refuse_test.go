@@ -64,7 +64,10 @@ func fakeHook(t *testing.T) string {
 // Every way of asking Docker for a GPU without a share, or for more than a share,
 // is refused or held to a share.
 func TestNothingIsFree(t *testing.T) {
-	n := up(t, node.Options{EnginePath: fakeHook(t)})
+	generations(t, node.Options{EnginePath: fakeHook(t)}, nothingIsFree)
+}
+
+func nothingIsFree(t *testing.T, n *node.Node) {
 	run := func(args ...string) node.Result {
 		return n.Docker(within(t), append([]string{"run", "--rm", "--runtime", node.Runtime, "--network", "none"}, args...)...)
 	}
