@@ -76,6 +76,15 @@ func TestImagesOwnLibcuda(t *testing.T) {
 			w.write("rootfs/opt/x/mine.so", string(program(dtSoname, "libcuda.so.1"))+"image cuda")
 			w.Options.Preload = "/opt/x/mine.so"
 		}, "/opt/x/mine.so", "image cuda", true},
+		{"LD_PRELOAD under another name, without its directory", func(w *world) {
+			w.write("rootfs/opt/x/mine.so", string(program(dtSoname, "libcuda.so.1"))+"image cuda")
+			w.Options.Preload, w.Options.LibraryPath = "other.so mine.so", "/opt/y:/opt/x"
+		}, "/opt/x/mine.so", "image cuda", true},
+		{"LD_PRELOAD under another name, by the cache", func(w *world) {
+			w.write("rootfs/opt/x/mine.so", string(program(dtSoname, "libcuda.so.1"))+"image cuda")
+			w.cache([2]string{"mine.so", "/opt/x/mine.so"})
+			w.Options.Preload = "mine.so"
+		}, "/opt/x/mine.so", "image cuda", true},
 		{"ld.so.preload", func(w *world) {
 			w.library("rootfs/opt/x/libcuda.so.1", "image cuda")
 			w.write("rootfs/etc/ld.so.preload", "# ours\n/lib/other.so # /x\n\t/opt/x/libcuda.so.1\n")

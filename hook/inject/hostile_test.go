@@ -165,8 +165,20 @@ var hostile = []struct {
 	}, "larger than is ever needed", nil},
 	{"preloads the host's files", func(w *world) {
 		w.write("rootfs/etc/ld.so.preload", w.path("outside/libcuda.so.1")+" /../../../../../../.."+w.path("outside/libcuda.so.1"))
-		w.Options.Preload = w.path("outside/libnvidia-ml.so.1") + ":/proc/self/root/x.so"
+		w.Options.Preload = w.path("outside/libnvidia-ml.so.1") + ":/x.so"
 	}, fine, nil},
+	{"preloads through /proc", func(w *world) {
+		w.procfs()
+		w.write("rootfs/opt/mine.so", string(program(dtSoname, "libcuda.so.1")))
+		w.Options.Preload = "/proc/self/root/opt/mine.so"
+	}, "LD_PRELOAD names", nil},
+	{"ld.so.preload through /proc", func(w *world) {
+		w.procfs()
+		w.write("rootfs/etc/ld.so.preload", "/proc/self/cwd/opt/mine.so\n")
+	}, "ld.so.preload names", nil},
+	{"preloads very many names", func(w *world) {
+		w.Options.Preload, w.Options.LibraryPath = strings.Repeat("a.so ", 20000), strings.Repeat("/a:", 100)
+	}, "more than", nil},
 	{"preloads the real driver", func(w *world) {
 		w.link(cudaReal, "rootfs/opt/libcuda.so.1")
 		w.Options.Preload = "/opt/libcuda.so.1"

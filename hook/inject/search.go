@@ -63,7 +63,7 @@ func (r *root) places(o *Options, e entry, l *loader) ([]place, error) {
 			all = append(all, place{path: d, origin: origin, loader: loader})
 		}
 	}
-	preloads, err := r.preloads(o)
+	preloads, plain, err := r.preloads(o)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (r *root) places(o *Options, e entry, l *loader) ([]place, error) {
 	if e.image != nil && e.image.runpath != "" {
 		dirs("the runpath of "+e.path, e.image.runpath, true)
 	}
-	entries, err := r.cache()
+	entries, err := r.cache(func(name string) bool { return called(name) != nil })
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +92,24 @@ func (r *root) places(o *Options, e entry, l *loader) ([]place, error) {
 	for _, d := range l.dirs {
 		all = append(all, place{path: d, origin: l.path, loader: true})
 	}
+	// What a plain name of a preload leads to is loaded before all others.
+	searched, err := r.searched(plain, all)
+	if err != nil {
+		return nil, err
+	}
+	all = append(searched, all...)
 	for _, c := range entries {
 		all = append(all, place{path: parent(c.path), origin: cachePath})
 	}
 	all = append(all, r.known()...)
 	if len(all) > maxPlaces {
-		return nil, refuse(CodeLoader, "its image and environment name more than %d directories of libraries: shorten LD_LIBRARY_PATH", maxPlaces)
+		return nil, refuse(CodeLoader, "its image and environment name more than %d directories of libraries: shorten LD_LIBRARY_PATH, or LD_PRELOAD", maxPlaces)
 	}
 	return all, nil
 }
 
-func (r *root) cache() ([]cacheEntry, error) {
+// cache returns the entries of ld.so.cache whose names wanted takes.
+func (r *root) cache(wanted func(name string) bool) ([]cacheEntry, error) {
 	f, err := r.file(cachePath)
 	if absent(err) {
 		return nil, nil
@@ -118,7 +125,7 @@ func (r *root) cache() ([]cacheEntry, error) {
 	if err != nil {
 		return nil, refuse(CodeImage, "%s of its image cannot be read: %v: mend it with ldconfig", cachePath, err)
 	}
-	return readCache(data, func(name string) bool { return called(name) != nil }), nil
+	return readCache(data, wanted), nil
 }
 
 // conventional is the origin of places that nothing in the container names.
@@ -242,7 +249,10 @@ func (r *root) within(found []candidate, p place, dir string, seen map[spot]bool
 func (r *root) take(found []candidate, p place, name string) ([]candidate, error) {
 	lib := called(path.Base(name))
 	if lib == nil && p.preload {
-		lib = r.stands(name)
+		var err error
+		if lib, err = r.stands(p, name); err != nil {
+			return found, err
+		}
 	}
 	if lib == nil {
 		return found, nil

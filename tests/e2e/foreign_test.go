@@ -37,10 +37,10 @@ var steering = []struct {
 	// few: one of those that are tried with every engine, also by `make test`.
 	few bool
 }{
-	{"LD_PRELOAD, working directory", []string{"LD_PRELOAD=/proc/self/cwd/foreign.so"}, "", preload, true},
-	{"LD_PRELOAD, relative", []string{"LD_PRELOAD=./foreign.so"}, "", preload, false},
+	{"LD_PRELOAD, working directory", []string{"LD_PRELOAD=/proc/self/cwd/foreign.so"}, "", refusal, true},
+	{"LD_PRELOAD, relative", []string{"LD_PRELOAD=./foreign.so"}, "", preload, true},
 	{"LD_PRELOAD, absolute", []string{"LD_PRELOAD=/foreign.so"}, "", preload, false},
-	{"LD_PRELOAD, other root", []string{"LD_PRELOAD=/proc/self/root/foreign.so /proc/1/cwd/foreign.so"}, "", preload, false},
+	{"LD_PRELOAD, other root", []string{"LD_PRELOAD=/proc/self/root/foreign.so /proc/1/cwd/foreign.so"}, "", refusal, false},
 	{"LD_AUDIT, working directory", []string{"LD_AUDIT=/proc/self/cwd/foreign.so"}, "", runs, false},
 	{"LD_AUDIT, relative", []string{"LD_AUDIT=./foreign.so"}, "", runs, true},
 	{"LD_LIBRARY_PATH, working directory", []string{"LD_LIBRARY_PATH=/proc/self/cwd/lib-foreign"}, "", refusal, true},
