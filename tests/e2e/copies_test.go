@@ -74,13 +74,17 @@ func TestImagesOwnLibcuda(t *testing.T) {
 // The same under the engines that people have. All ways with all of them take
 // four minutes, and are for `make test-engines`.
 func TestImagesOwnLibcudaByEngine(t *testing.T) {
-	some := ownWays
-	if !*everyEngine {
-		some = slices.DeleteFunc(slices.Clone(ownWays), func(w ownWay) bool { return !w.few })
-	}
 	generations(t, node.Options{}, func(t *testing.T, n *node.Node) {
-		ownLibcuda(t, n, []string{"docker", "ctr", "shim"}, some)
+		ownLibcuda(t, n, []string{"docker", "ctr", "shim"}, fewOrAll())
 	})
+}
+
+// fewOrAll are the ways that are tried with every engine.
+func fewOrAll() []ownWay {
+	if *everyEngine {
+		return ownWays
+	}
+	return slices.DeleteFunc(slices.Clone(ownWays), func(w ownWay) bool { return !w.few })
 }
 
 func ownLibcuda(t *testing.T, n *node.Node, engines []string, ways []ownWay) {

@@ -87,6 +87,7 @@ type program struct {
 //	docker  the wrapper, by path
 //	ctr     containerd's own shim, the wrapper as its low-level runtime
 //	shim    containerd with our shim
+//	podman  the wrapper, by path
 func imageOf(t *testing.T, n *node.Node, engine, rootfs string) func(*testing.T, program) (id string, r node.Result) {
 	t.Helper()
 	next := func() string { return fmt.Sprintf("%s%d", engine, serial.Add(1)) }
@@ -122,6 +123,19 @@ func imageOf(t *testing.T, n *node.Node, engine, rootfs string) func(*testing.T,
 			id := strings.TrimSpace(r.Stdout)
 			t.Cleanup(func() { n.Docker(context.Background(), "rm", "-f", id) })
 			return id, n.Docker(within(t), "start", "-a", id)
+		}
+	case "podman":
+		image := next()
+		if err := n.PodmanImport(within(t), rootfs, image); err != nil {
+			t.Fatal(err)
+		}
+		return func(t *testing.T, p program) (string, node.Result) {
+			flags := variables(p.env)
+			if p.cwd != "" {
+				flags = append(flags, "--workdir", p.cwd)
+			}
+			c := podman{n, image}.create(t, flags, p.args...)
+			return c.id, n.Podman(within(t), "start", "-a", c.id)
 		}
 	case "ctr", "shim":
 		flags := []string{"--runc-binary", n.Bin("gpushare-runtime")}

@@ -128,25 +128,30 @@ func (n *Node) Docker(ctx context.Context, args ...string) Result {
 
 // Import makes a Docker image called name of the root file system in dir.
 func (n *Node) Import(ctx context.Context, dir, name string) error {
+	return importTree(ctx, n.DockerEnv(), dir, n.engine("docker"), "import", "-", name)
+}
+
+// importTree gives a root file system to a command that reads a tar archive.
+func importTree(ctx context.Context, env []string, dir string, argv ...string) error {
 	tar := exec.CommandContext(ctx, "tar", "-C", dir, "-c", ".")
-	load := exec.CommandContext(ctx, n.engine("docker"), "import", "-", name)
-	load.Env = append(os.Environ(), n.DockerEnv()...)
+	load := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	load.Env = append(os.Environ(), env...)
 	pipe, err := tar.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("import image %s: %w", name, err)
+		return fmt.Errorf("import image: %w", err)
 	}
 	load.Stdin = pipe
 	if err := tar.Start(); err != nil {
-		return fmt.Errorf("import image %s: %w", name, err)
+		return fmt.Errorf("import image: %w", err)
 	}
 	out, err := load.CombinedOutput()
 	if err != nil {
 		_ = tar.Process.Kill()
 		_ = tar.Wait()
-		return fmt.Errorf("import image %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("import image: %s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
 	}
 	if err := tar.Wait(); err != nil {
-		return fmt.Errorf("import image %s: tar: %w", name, err)
+		return fmt.Errorf("import image: tar: %w", err)
 	}
 	return nil
 }

@@ -120,8 +120,8 @@ func (n *Node) install(context.Context) error {
 	}
 	if n.opts.Runc != "" {
 		// A copy: the wrapper takes only what lies where nobody but root can write.
-		if err := copyFile(n.opts.Runc, n.Bin("runc"), 0o755); err != nil {
-			return fmt.Errorf("install runc: %w", err)
+		if err := copyFile(n.opts.Runc, n.LowLevel(), 0o755); err != nil {
+			return fmt.Errorf("install %s: %w", n.opts.Runc, err)
 		}
 	}
 	version := filepath.Join(n.Dir, "lib/gpushare/1")
@@ -157,7 +157,7 @@ func (n *Node) configure(context.Context) error {
 	text := fmt.Sprintf("run_dir = %q\nstate_dir = %q\ndocker_host = %q\n",
 		n.RunDir(), filepath.Join(n.Dir, "state"), "unix://"+n.dockerSocket())
 	if n.opts.Runc != "" {
-		text += fmt.Sprintf("runtimes = [%q]\n", n.Bin("runc"))
+		text += fmt.Sprintf("runtimes = [%q]\n", n.LowLevel())
 	}
 	text += string(driver)
 	if n.opts.CDIHooks {

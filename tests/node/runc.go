@@ -99,7 +99,7 @@ func (n *Node) Command(ctx context.Context, via string, args ...string) *exec.Cm
 // LowLevel is the low-level runtime that the wrapper calls.
 func (n *Node) LowLevel() string {
 	if n.opts.Runc != "" {
-		return n.Bin("runc")
+		return n.Bin(filepath.Base(n.opts.Runc))
 	}
 	return "runc"
 }

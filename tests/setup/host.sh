@@ -8,6 +8,7 @@
 #   images   busybox-static, debootstrap: material for container images
 #   python   python3 with venv and pip: the pinned C toolchain and client wheels
 #   seccomp  what runc is built with
+#   podman   podman and crun
 # No service is started and no file in /etc is edited by us. A machine that has
 # everything is left alone, without the network.
 set -eu
@@ -36,6 +37,10 @@ for what in "$@"; do
 	seccomp)
 		need pkg-config pkg-config
 		need_package libseccomp-dev
+		;;
+	podman)
+		need podman podman
+		need crun crun
 		;;
 	images) need_package busybox-static; need debootstrap debootstrap ;;
 	python)
