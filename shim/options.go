@@ -138,9 +138,21 @@ func readBounded(path string, flags, most int) ([]byte, error) {
 	return data, nil
 }
 
-// inferOptions is what containerd would have said had it sent options: a cgroup
-// path of the form slice:prefix:name is understood by runc's systemd driver only.
-func inferOptions(bundle string) *runcoptions.Options {
+// saysNothing says whether the options that came leave the cgroup driver open: none
+// did, or those for one task that name the owner of its streams and nothing else.
+// containerd sends the latter for containers with a user namespace, in the place of
+// the runtime's own options.
+func saysNothing(o *runcoptions.Options) bool {
+	if o == nil {
+		return true
+	}
+	owner := &runcoptions.Options{IoUid: o.GetIoUid(), IoGid: o.GetIoGid()}
+	return (o.GetIoUid() != 0 || o.GetIoGid() != 0) && proto.Equal(o, owner)
+}
+
+// inferSystemd is what the runtime's options would have said: a cgroup path of the
+// form slice:prefix:name is understood by runc's systemd driver only.
+func inferSystemd(bundle string) bool {
 	var spec struct {
 		Linux struct {
 			CgroupsPath string `json:"cgroupsPath"`
@@ -148,9 +160,9 @@ func inferOptions(bundle string) *runcoptions.Options {
 	}
 	data, err := readBounded(filepath.Join(bundle, "config.json"), unix.O_NOFOLLOW, maxSpec)
 	if err != nil || json.Unmarshal(data, &spec) != nil {
-		return &runcoptions.Options{} // who reads it next says what is wrong
+		return false // who reads it next says what is wrong
 	}
-	return &runcoptions.Options{SystemdCgroup: systemdPath(spec.Linux.CgroupsPath)}
+	return systemdPath(spec.Linux.CgroupsPath)
 }
 
 // systemdPath says whether path is slice:prefix:name.

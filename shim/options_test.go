@@ -107,8 +107,8 @@ func TestUnknownOptionsOverTheAPI(t *testing.T) {
 	}
 }
 
-// Without options the cgroup driver is read off the path that the engine chose;
-// with options they decide.
+// Without options, or with some that only name who owns a task's streams, the cgroup
+// driver is read off the path that the engine chose; others decide.
 func TestSystemdCgroup(t *testing.T) {
 	for path, want := range map[string]bool{
 		"system.slice:docker:4f1c":                          true,
@@ -130,7 +130,11 @@ func TestSystemdCgroup(t *testing.T) {
 		for _, c := range []struct {
 			options *anypb.Any
 			want    bool
-		}{{nil, want}, {&anypb.Any{}, want}, {wrap(t, &runcoptions.Options{IoUid: 1}), false}, {wrap(t, &runcoptions.Options{SystemdCgroup: true}), true}} {
+		}{{nil, want}, {&anypb.Any{}, want}, {wrap(t, &runtimeoptions.Options{}), want}, {wrap(t, &runcoptions.Options{}), false},
+			{wrap(t, &runcoptions.Options{IoUid: 1}), want}, {wrap(t, &runcoptions.Options{IoUid: 1, Root: "/r"}), false},
+			{wrap(t, &runtimeoptions.Options{ConfigBody: []byte("SystemdCgroup = true")}), true},
+			{wrap(t, &runtimeoptions.Options{ConfigBody: []byte("SystemdCgroup = false")}), false},
+			{wrap(t, &runcoptions.Options{SystemdCgroup: true}), true}} {
 			if err := w.create(t, &task.CreateTaskRequest{ID: "a", Options: c.options}); err != nil {
 				t.Fatal(err)
 			}

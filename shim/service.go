@@ -13,6 +13,7 @@ import (
 	"time"
 
 	task "github.com/containerd/containerd/api/runtime/task/v3"
+	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
@@ -124,8 +125,11 @@ func (s *service) prepareFor(ctx context.Context, c *config.Config, r *task.Crea
 	if err != nil {
 		return prepared{}, err
 	}
-	if options == nil {
-		options = inferOptions(r.GetBundle())
+	if saysNothing(options) {
+		if options == nil {
+			options = &runcoptions.Options{}
+		}
+		options.SystemdCgroup = inferSystemd(r.GetBundle())
 	}
 	if options.BinaryName, err = lowLevelRuntime(c, options.GetBinaryName()); err != nil {
 		return prepared{}, err
