@@ -23,14 +23,22 @@ type containerdNode struct {
 }
 
 // containerdBuilds are the versions that are tried on each change: the machine's,
-// and the one that tests/setup/engines.sh builds.
-var containerdBuilds = []string{"apt", "containerd-2.4"}
+// and the newest that tests/setup/engines.sh builds. The limit is tried on the
+// others too, if -engines says so.
+var (
+	containerdBuilds = []string{"apt", "containerd-2.4"}
+	olderBuilds      = []string{"containerd-1.7", "containerd-2.2", "containerd-2.3"}
+)
 
 var containerdNodes = map[string]*containerdNode{}
 
 // eachContainerd runs a test on the shared node of each version.
 func eachContainerd(t *testing.T, test func(t *testing.T, k *containerdNode)) {
-	for _, build := range containerdBuilds {
+	containerds(t, containerdBuilds, test)
+}
+
+func containerds(t *testing.T, builds []string, test func(t *testing.T, k *containerdNode)) {
+	for _, build := range builds {
 		t.Run(build, func(t *testing.T) {
 			k := containerdOf(t, build)
 			t.Cleanup(func() {

@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gpushare/gpushare/tests/node"
@@ -13,7 +14,11 @@ import (
 
 // The memory limit under containerd, by each way from it to our code.
 func TestMemoryLimitContainerd(t *testing.T) {
-	eachContainerd(t, func(t *testing.T, k *containerdNode) {
+	builds := containerdBuilds
+	if *everyEngine {
+		builds = slices.Concat(builds, olderBuilds)
+	}
+	containerds(t, builds, func(t *testing.T, k *containerdNode) {
 		k.each(t, func(t *testing.T, w way) {
 			for _, c := range byLookup {
 				t.Run(c.name, func(t *testing.T) { c.check(t, k.n, w) })

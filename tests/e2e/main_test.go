@@ -9,6 +9,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -49,22 +50,29 @@ func testMain(m *testing.M) int {
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupted
-		closeAll()
-		os.Exit(130)
-	}()
-	defer closeAll()
-	return m.Run()
-}
-
-func closeAll() {
-	nodes.mu.Lock()
-	defer nodes.mu.Unlock()
-	for n := range nodes.up {
-		if err := n.Close(); err != nil {
+		if err := closeAll(); err != nil {
 			fmt.Println(err)
 		}
+		os.Exit(130)
+	}()
+	status := m.Run()
+	if err := errors.Join(writeRecord(), closeAll()); err != nil {
+		fmt.Println(err)
+		status = 1
+	}
+	return status
+}
+
+// closeAll takes down the nodes that are up.
+func closeAll() error {
+	nodes.mu.Lock()
+	defer nodes.mu.Unlock()
+	var errs []error
+	for n := range nodes.up {
+		errs = append(errs, n.Close())
 		delete(nodes.up, n)
 	}
+	return errors.Join(errs...)
 }
 
 // limit bounds every single step of a test.

@@ -74,23 +74,36 @@ func TestMemoryLimit(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) { c.check(t, n, e) })
 		}
 	})
+	if *everyEngine {
+		t.Run("current docker", func(t *testing.T) {
+			n := up(t, withCurrent(t, node.Options{}))
+			for _, c := range byLookup {
+				t.Run(c.name, func(t *testing.T) { c.check(t, n, docker{n}) })
+			}
+		})
+	}
 }
 
-// check runs the program in a container of its own and returns the most that it
-// had in use by the simulator's account, in bytes.
-func (c limitCase) check(t *testing.T, n *node.Node, e engine) uint64 {
+// check runs the program in a container of its own.
+func (c limitCase) check(t *testing.T, n *node.Node, e engine) {
 	t.Helper()
+	row := recordedRow{engine: called(e), kind: c.name, failed: true}
+	defer func() {
+		row.failed = row.failed || t.Failed()
+		recorded = append(recorded, row)
+	}()
 	k, r := e.run(t, share(c.memory), c.args...)
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
 	defer k.remove()
-	return c.judge(t, r.Stdout, high(t, n, k))
+	row.got, row.failed = high(t, n, k), false
+	c.judge(t, r.Stdout, row.got)
 }
 
 // judge compares what the program printed, and the most that it had in use, with
 // its limit.
-func (c limitCase) judge(t *testing.T, printed string, got uint64) uint64 {
+func (c limitCase) judge(t *testing.T, printed string, got uint64) {
 	t.Helper()
 	if !strings.Contains(printed, "next: CUDA_ERROR_OUT_OF_MEMORY (2)") {
 		t.Errorf("not the driver's out-of-memory error: %s", printed)
@@ -104,7 +117,6 @@ func (c limitCase) judge(t *testing.T, printed string, got uint64) uint64 {
 	if want := fmt.Sprintf(" total %d device %d", c.limit, c.limit); !strings.Contains(printed, want) {
 		t.Errorf("the program was told %q, want it to end %q", printed, want)
 	}
-	return got
 }
 
 // Within one container no way of making a process adds a byte, and every byte is

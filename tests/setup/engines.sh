@@ -94,7 +94,7 @@ case ${1:-} in
 *)
 	mkdir -p "$cache"
 	exec 9>"$cache/.lock" # two runs at once would build into one place
-	flock 9
+	flock -n 9 || { echo "set-up: waiting for another run of engines.sh"; flock 9; }
 	for name; do build "$name"; done
 	;;
 esac

@@ -45,8 +45,10 @@ var lists = map[string]func() ([]step, error){
 		fuzz, err := fuzzSteps()
 		return append(steps, fuzz...), err
 	},
-	"e2e":         func() ([]step, error) { return e2e("."), nil },
-	"engines":     func() ([]step, error) { return append(e2e("TestMemoryLimit"), everyEngine()), nil },
+	"e2e": func() ([]step, error) { return e2e("."), nil },
+	"engines": func() ([]step, error) {
+		return append(e2e("TestMemoryLimit", "-engines", "-record", "docs/measurements"), everyEngine()), nil
+	},
 	"clients":     func() ([]step, error) { return clients("-full", "-record", "docs/measurements"), nil },
 	"real-driver": func() ([]step, error) { return realDriver(), nil },
 	"lint":        func() ([]step, error) { return lint(), nil },
@@ -107,8 +109,9 @@ func lint() []step {
 		"go tool -modfile=tests/tools/go.mod golangci-lint run ./...")}
 }
 
-func e2e(pattern string) []step {
-	return []step{goTest("containers", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m", "-run", pattern, "./tests/e2e/...")}
+func e2e(pattern string, flags ...string) []step {
+	args := []string{"-count=1", "-tags", "e2e", "-timeout", "24m", "-run", pattern, "./tests/e2e/...", "-args"}
+	return []step{goTest("containers", 25*time.Minute, append(args, flags...)...)}
 }
 
 // everyEngine runs what is about Docker and about images under all engines that
