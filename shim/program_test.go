@@ -55,11 +55,10 @@ func TestMain(m *testing.M) {
 
 // call is one call of the program in a bundle.
 type call struct {
-	id, namespace string
-	flags         []string
-	stdin         []byte
-	annotations   string
-	env           []string
+	flags       []string
+	stdin       []byte
+	annotations string
+	env         []string
 }
 
 // begin calls start, in the bundle dir, and returns what containerd would read.

@@ -6,6 +6,7 @@ package v1
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -95,7 +96,7 @@ func TestOpenAgainstNetHTTP(t *testing.T) {
 		}
 	}
 	cancel()
-	if lines.Scan() || lines.Err() != context.Canceled {
+	if lines.Scan() || !errors.Is(lines.Err(), context.Canceled) {
 		t.Errorf("a cancelled stream ended with %v", lines.Err())
 	}
 }
