@@ -45,6 +45,9 @@ type Grant struct {
 	Compat string
 	// Bundle is the directory of config.json; relative paths start there.
 	Bundle string
+	// HookErrors is the file that crun is to append what hooks say to; empty: what
+	// they say is lost there. runc passes it on by itself.
+	HookErrors string
 	// EveryDevice leaves a container that had leave to open every device all of them
 	// that are not the driver's.
 	EveryDevice bool
@@ -218,6 +221,7 @@ func (s *Spec) add(g *Grant, chosen *selection, mounts, devices, rules []object)
 		return err
 	}
 	a[ClaimAnnotation] = g.ID + " sha256:" + digest
+	sendHookOutput(a, g.HookErrors)
 	return nil
 }
 

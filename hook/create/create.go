@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -207,7 +208,7 @@ func (p *planned) grant(c *config.Config, claim *v1.Claim) (*hook.Grant, error) 
 	g := &hook.Grant{
 		ID: claim.ID, Directory: claim.Directory, CUDA: p.cuda, NVML: p.nvml,
 		Hook: p.hook, Compat: c.Compat, Bundle: p.bundle,
-		EveryDevice: slices.Contains(p.exposed, hook.ExposedPrivileged),
+		EveryDevice: slices.Contains(p.exposed, hook.ExposedPrivileged), HookErrors: hookErrors(os.Stderr),
 	}
 	if len(claim.GPUs) == 0 {
 		return nil, fmt.Errorf("use claim %s: the daemon granted no GPU", claim.ID)

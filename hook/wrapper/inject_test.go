@@ -37,7 +37,7 @@ func TestHookRunsNothingOfTheImage(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	hostile := []string{
-		"LD_PRELOAD=./evil.so /proc/self/cwd/evil.so /evil.so", "LD_AUDIT=./evil.so", "LD_LIBRARY_PATH=.", "GLIBC_TUNABLES=x=y",
+		"LD_PRELOAD=./evil.so /evil.so", "LD_AUDIT=./evil.so", "LD_LIBRARY_PATH=.", "GLIBC_TUNABLES=x=y",
 		"GODEBUG=execerrdot=0", "GOTRACEBACK=crash", "PATH=.:/proc/self/cwd", "TMPDIR=.", "HOME=.", "GCONV_PATH=.", "IFS=/", "BASH_ENV=./evil.sh", "ENV=./evil.sh",
 	}
 	bring := func(name string, env []string, edit func(spec map[string]any)) string {
@@ -77,6 +77,11 @@ func TestHookRunsNothingOfTheImage(t *testing.T) {
 	}
 	if r.code != 0 || r.stdout != "started\n" || r.stderr != "" {
 		t.Errorf("%+v", r)
+	}
+	// What leads through /proc the hook cannot follow, so it refuses.
+	r = m.runtime("run", "--bundle", bring("proc", []string{"LD_PRELOAD=/proc/self/cwd/evil.so"}, asks), m.id("proc"))
+	if left() || r.code == 0 || !strings.Contains(r.stderr, "[GS-LOADER]") {
+		t.Errorf("by way of /proc: %v %+v", left(), r)
 	}
 	// What it found in the working directory it has covered.
 	var spec struct {
