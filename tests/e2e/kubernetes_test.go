@@ -170,8 +170,14 @@ func TestKubernetes(t *testing.T) {
 	})
 	t.Run("kubelet is killed and comes back", func(t *testing.T) { c.survivesKubelet(t, ids, sizes) })
 	// Refused now, it is tried again and starts when the others are gone.
-	c.apply(t, "two-containers.yaml", "name: two-containers", "name: patient", "6Gi", "75Gi", "Never", "Always")
+	c.apply(t, "quarter.yaml", "name: quarter", "name: patient", "profile: 1of4", "memory: 75Gi",
+		"[nvidia-smi]", "[sleep, infinity]", "Never", "Always")
 	t.Run("a preset, and the end", func(t *testing.T) {
+		defer func() {
+			if t.Failed() {
+				t.Log(c.kube.Kubectl(within(t), "describe", "pod", "quarter").Stdout, c.n.CLI(within(t), "ps").Stdout)
+			}
+		}()
 		shown(t, play(t, "kubernetes", c.env, commands[1]).Stdout, kubernetesExamples["quarter.yaml"]["main"])
 	})
 	t.Run("what did not fit starts when it does", func(t *testing.T) {
@@ -190,7 +196,11 @@ func TestKubernetes(t *testing.T) {
 func (c *cluster) refused(t *testing.T, name, from, to string, words ...string) {
 	t.Helper()
 	c.apply(t, "two-containers.yaml", "name: two-containers", "name: "+name, from, to)
-	t.Cleanup(func() { c.kube.Kubectl(within(t), "delete", "pod", name, "--force", "--grace-period=0") })
+	defer func() {
+		if r := c.kube.Kubectl(within(t), "delete", "pod", name); r.Err != nil {
+			t.Error(r.Err)
+		}
+	}()
 	said := func() string {
 		var all []string
 		for _, s := range c.pod(t, name).Status.ContainerStatuses {
@@ -253,6 +263,10 @@ func (c *cluster) survivesKubelet(t *testing.T, ids map[string]string, sizes map
 	if err := holder.Wait(); err != nil {
 		t.Errorf("the program that held memory: %v: %s", err, holder.Stderr())
 	}
+	// A node is ready before its kubelet has heard of all pods.
+	soon(t, limit, "kubelet knows the pod", func() bool {
+		return c.kube.Kubectl(within(t), "exec", "two-containers", "-c", "training", "--", "true").Err == nil
+	})
 	now := c.running(t, "two-containers")
 	for container, size := range sizes {
 		if now[container] != ids[container] {
