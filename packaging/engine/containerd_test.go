@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,8 +17,11 @@ import (
 	"testing"
 )
 
+var everyEngine = flag.Bool("engines", false, "try every containerd that is built, which takes long")
+
 // containerds are the real programs that a test's configurations are read by: the
-// machine's own and those that tests/setup/engines.sh has built, by version.
+// machine's own and the 2.4 that tests/setup/engines.sh builds, by version; with
+// -engines all that it has built.
 func containerds(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -29,7 +33,11 @@ func containerds(t *testing.T) map[string]string {
 	if path, err := exec.LookPath("containerd"); err == nil {
 		add(path)
 	}
-	built, _ := filepath.Glob("../../.cache/engines/containerd-*/bin/containerd")
+	which := "2.4*"
+	if *everyEngine {
+		which = "*"
+	}
+	built, _ := filepath.Glob("../../.cache/engines/containerd-" + which + "/bin/containerd")
 	for _, path := range built {
 		if abs, err := filepath.Abs(path); err == nil {
 			add(abs)

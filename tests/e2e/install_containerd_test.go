@@ -7,10 +7,12 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,6 +88,87 @@ func TestInstallContainerd(t *testing.T) {
 		})
 	}
 }
+
+// TestInstallContainerdBySystemd stands in for systemd with a systemctl that keeps a
+// containerd: install restarts it, and so does what takes a change back.
+func TestInstallContainerdBySystemd(t *testing.T) {
+	n, c := bareContainerd(t, "apt")
+	file, fake := filepath.Join(c.Dir(), "config.toml"), filepath.Join(n.Dir, "fake")
+	if err := os.Mkdir(fake, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf(systemctl, fake, os.Getpid(), n.Dir, c.Dir())
+	for path, text := range map[string]string{"systemctl": script, "pid": fmt.Sprint(c.Process().PID), "calls": ""} {
+		if err := os.WriteFile(filepath.Join(fake, path), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { // the containerd that the last restart started
+		var pid int
+		if _, err := fmt.Sscan(string(content(t, filepath.Join(fake, "pid"))), &pid); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+			soon(t, limit, "containerd ends", func() bool { return syscall.Kill(pid, 0) != nil })
+		}
+	})
+	call := func(command string, flags ...string) (r node.Result, calls string) {
+		t.Helper()
+		argv := append([]string{"unshare", "--mount", "sh", "-c",
+			`mount -t tmpfs none /run/systemd && mkdir /run/systemd/system && PATH="$0:$PATH" exec "$@"`, fake,
+			n.Bin("gpushare"), "--config", n.ConfigFile(), command, "--engine", "containerd", "--socket", filepath.Join(c.Dir(), "ctrd.sock")}, flags...)
+		before := len(content(t, filepath.Join(fake, "calls")))
+		r = node.Run(within(t), nil, argv...)
+		return r, string(content(t, filepath.Join(fake, "calls"))[before:])
+	}
+	before := content(t, file)
+
+	if err := os.WriteFile(filepath.Join(fake, "unit"), []byte("inactive\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, calls := call("install", "--no-restart")
+	if !strings.Contains(r.Stderr, "started gpushared.service") || strings.Count(calls, "enable --now gpushared.service") != 1 {
+		t.Errorf("the daemon's unit is not started:\n%s\n%s", r.Stderr, calls)
+	}
+	if r.Err != nil || strings.Contains(calls, "restart") || !strings.Contains(r.Stderr, "systemctl restart containerd.service") {
+		t.Errorf("--no-restart: %v\n%s\n%s", r.Err, r.Stderr, calls)
+	}
+	r, calls = call("install")
+	if r.Err != nil || strings.Contains(calls, "enable") || !strings.Contains(calls, "restart containerd.service") || !strings.Contains(r.Stderr, `containerd knows "gpushare"`) || strings.Contains(r.Stderr, "still to do") {
+		t.Errorf("install: %v\n%s\n%s", r.Err, r.Stderr, calls)
+	}
+	if r, calls = call("install"); r.Err != nil || strings.Contains(calls, "restart") {
+		t.Errorf("a second install restarts containerd: %v\n%s", r.Err, calls)
+	}
+	if r, calls = call("uninstall"); r.Err != nil || !strings.Contains(calls, "restart containerd.service") || !bytes.Equal(before, content(t, file)) {
+		t.Errorf("uninstall: %v\n%s\n%s", r.Err, r.Stderr, calls)
+	}
+	repair := swap(t, filepath.Join(n.Dir, "lib/gpushare/1/libcuda.so.1"), nil)
+	r, calls = call("install")
+	repair()
+	if r.Code != 1 || strings.Count(calls, "restart containerd.service") != 2 || !bytes.Equal(before, content(t, file)) || !strings.Contains(r.Stderr, "libcuda.so.1") {
+		t.Errorf("a failed probe: status %d\n%s\n%s", r.Code, r.Stderr, calls)
+	}
+}
+
+// systemctl keeps one containerd, started in the mount namespace of the test. %[1]s is
+// where it keeps its pid, %[2]d the test, %[3]s the node, %[4]s containerd's folder.
+const systemctl = `#!/bin/sh
+echo "$@" >>%[1]s/calls
+case "$1 $5" in
+"show containerd.service") cat %[1]s/pid ;;
+"show gpushared.service") cat %[1]s/unit ;;
+"cat "*) [ -e %[1]s/unit ] ;;
+"enable "*) echo active >%[1]s/unit ;;
+"restart "*)
+	pid=$(cat %[1]s/pid)
+	kill "$pid"
+	while kill -0 "$pid" 2>/dev/null && [ "$(cut -d' ' -f3 /proc/$pid/stat)" != Z ]; do sleep 0.05; done
+	PATH=%[3]s/bin:$PATH TMPDIR=%[4]s/temp setsid nsenter -t %[2]d -m /usr/bin/containerd \
+		--config %[4]s/config.toml >>%[3]s/log/containerd-fake.log 2>&1 </dev/null &
+	echo $! >%[1]s/pid
+	;;
+*) exit 1 ;;
+esac
+`
 
 func restart(t *testing.T, c *node.Containerd) {
 	t.Helper()
