@@ -83,6 +83,8 @@ type container struct {
 	rec  *state.Record
 	dir  *directory.Dir // nil if it is lost
 	stop context.CancelFunc
+	// hurried is set while its end is looked for often.
+	hurried bool
 	// claimGroup is the claimant's control group, zero if unknown.
 	claimGroup proc.Group
 	nameTries  int

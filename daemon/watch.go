@@ -264,6 +264,7 @@ func (m *Manager) Release(id string, caller int) error {
 	// The claimant gives up its own claim while it lives.
 	withdrawn := c.rec.Init.IsZero() && caller == c.rec.Claimant.PID
 	if !withdrawn && m.aliveLocked(c) {
+		m.hurryLocked(c)
 		return v1.Errorf(http.StatusConflict, v1.CodeConflict, "container %s lives; its claim is released when it ends", short(id))
 	}
 	m.releaseLocked(c, "released")

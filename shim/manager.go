@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"github.com/containerd/containerd/api/types"
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
@@ -20,7 +18,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
-	"github.com/gpushare/gpushare/hook/create"
 	"github.com/gpushare/gpushare/internal/config"
 )
 
@@ -83,33 +80,13 @@ func (m *manager) Stop(ctx context.Context, id string) (shim.StopStatus, error) 
 	if err != nil || !held(c, id) {
 		return m.Shim.Stop(ctx, id)
 	}
-	done := make(chan struct{})
-	var hints sync.WaitGroup
-	hints.Go(func() { hint(v1.NewClient(c.SocketPath()), id, done) })
+	daemon := v1.NewClient(c.SocketPath())
+	// It refuses now, and looks closely. runc's delete returns when the first process
+	// has been reaped, which may be seconds after the last one could do anything.
+	_ = giveBack(daemon, id)
 	status, err := m.Shim.Stop(ctx, id)
-	close(done)
-	hints.Wait()
+	_ = giveBack(daemon, id)
 	return status, err
-}
-
-// hintEvery is how often the daemon is told of a container that is being killed.
-const hintEvery = 25 * time.Millisecond
-
-// hint tells the daemon that a container is being killed, until it has given the
-// share back or done is closed, and then once more. runc's delete waits until the
-// first process has been reaped, which may be seconds after the last one could do
-// anything; the daemon refuses before that.
-func hint(daemon create.Claims, id string, done <-chan struct{}) {
-	for again := true; again; {
-		select {
-		case <-done:
-			again = false
-		case <-time.After(hintEvery):
-		}
-		if giveBack(daemon, id) == nil {
-			return
-		}
-	}
 }
 
 // held says whether the daemon has a directory for the container.

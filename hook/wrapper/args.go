@@ -16,7 +16,7 @@ type invocation struct {
 	ids                  []string // the command's plain arguments
 	config               string   // crun's --config: the spec in another file
 	preserveFDs          int
-	help                 bool
+	help, force          bool
 	// unsure is a flag that could be read in two ways; empty if none.
 	unsure string
 }
@@ -151,6 +151,9 @@ func (inv *invocation) set(name, value string) {
 		if n, err := strconv.Atoi(value); err == nil && n > 0 {
 			inv.preserveFDs = n
 		}
+	case "force", "f":
+		on, _ := strconv.ParseBool(value)
+		inv.force = inv.command == "delete" && (on || value == "")
 	case "help", "h", "version", "v":
 		// Not what the flag says, but what the runtime makes of it.
 		on, err := strconv.ParseBool(value)

@@ -20,7 +20,9 @@ func TestParse(t *testing.T) {
 		"--root=/r --log=/l -log-format=text --systemd-cgroup --debug run -b /b -d --preserve-fds 2 id": {
 			root: "/r", log: "/l", logFormat: "text", command: "run", bundle: "/b", ids: []string{"id"}, preserveFDs: 2},
 		"--rootless auto --criu /c create id --bundle /b":    {command: "create", bundle: "/b", ids: []string{"id"}},
-		"--root create delete --force run":                   {root: "create", command: "delete", ids: []string{"run"}},
+		"--root create delete --force run":                   {root: "create", command: "delete", ids: []string{"run"}, force: true},
+		"delete -f id":                                       {command: "delete", ids: []string{"id"}, force: true},
+		"delete --force=0 x":                                 {command: "delete", ids: []string{"x"}},
 		"--log run --root /a --root /b state create":         {log: "run", root: "/b", command: "state"},
 		"create --bundle=/b -- --odd":                        {command: "create", bundle: "/b", ids: []string{"--odd"}},
 		"-- create id":                                       {command: "create", ids: []string{"id"}},

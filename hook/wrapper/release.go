@@ -26,9 +26,10 @@ const releaseTimeout = 50 * time.Millisecond
 // maxState bounds what is read of a runtime's state file, in bytes.
 const maxState = 16 << 20
 
-// release tells the daemon that a container of ours is being deleted. It is a
-// hint, given only once its first process is gone; without it the daemon finds
-// out by itself. So nothing here can fail.
+// release tells the daemon that a container of ours is being deleted. It is a hint,
+// given only once its first process is gone, or is about to be killed: then the daemon
+// refuses and looks closely. Without it the daemon finds out by itself. So nothing
+// here can fail.
 func release(c *config.Config, inv *invocation, low string, daemon create.Claims) {
 	id := inv.ids[0]
 	if !create.ValidID(id) {
@@ -39,7 +40,7 @@ func release(c *config.Config, inv *invocation, low string, daemon create.Claims
 		return
 	}
 	state, err := readState(filepath.Join(runtimeRoot(inv, low), id, "state.json"))
-	if err == nil && (!state.ours() || state.alive()) {
+	if err == nil && (!state.ours() || state.alive() && !inv.force) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)

@@ -131,6 +131,20 @@ func TestCreateStartDelete(t *testing.T) {
 	if _, released := m.daemon.seen(); len(released) != 1 || released[0] != id {
 		t.Errorf("released %q, want %q once", released, id)
 	}
+	// One that lives is told of if it is to be killed.
+	b = m.bundle("forced", "sleep 60", func(spec map[string]any) { setenv(spec, "GPUSHARE_MEMORY=8Gi") })
+	for _, args := range [][]string{{"create", "--bundle", b, id}, {"start", id}} {
+		cmd := append([]string{"sh", "-c", `exec "$@" >/dev/null 2>&1 </dev/null`, "sh", m.wrap, "--root", m.path("root")}, args...)
+		if r := m.command(os.Environ(), cmd...); r.code != 0 {
+			t.Fatalf("%s: %+v", args[0], r)
+		}
+	}
+	if r := m.runtime("delete", "--force", id); r.code != 0 {
+		t.Errorf("delete --force: %+v", r)
+	}
+	if _, released := m.daemon.seen(); len(released) != 2 {
+		t.Errorf("released %q, want %q twice", released, id)
+	}
 	if _, err := os.Stat(filepath.Join(m.path("root"), id)); err == nil {
 		t.Error("runc's state is still there")
 	}
