@@ -114,6 +114,7 @@ engines: need-go ## Build the container engines that the tests need beside the m
 engines-all: engines
 	@GO=$(GO) tests/setup/engines.sh containerd-1.7 containerd-2.2 containerd-2.3
 	@tests/setup/engines-docker.sh
+	@tests/setup/host.sh podman
 
 # ---- tests --------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ test-real-driver: build ## The interceptor over NVIDIA's own libraries, without 
 	$(Q)$(GO) run ./tests/suite real-driver
 
 .PHONY: test-engines
-test-engines: host-setup engines-all build ## Only the memory limit, on each container engine, with a table in docs/measurements
+test-engines: host-setup engines-all build ## The memory limit under each container engine, with a table in docs/measurements; Docker; images (20 minutes)
 	$(Q)$(GO) run ./tests/suite engines
 
 .PHONY: mutation

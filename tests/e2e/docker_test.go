@@ -7,8 +7,10 @@ package e2e
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,10 +95,10 @@ func (d namedDocker) run(t *testing.T, env []string, args ...string) (container,
 func TestMemoryLimitDocker(t *testing.T) {
 	n := currentDocker(t)
 	versions(t, n)
-	for name, runtime := range dockerRuntimes {
+	for _, name := range slices.Sorted(maps.Keys(dockerRuntimes)) {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range byLookup {
-				t.Run(c.name, func(t *testing.T) { c.check(t, n, namedDocker{docker{n}, runtime}) })
+				t.Run(c.name, func(t *testing.T) { c.check(t, n, namedDocker{docker{n}, dockerRuntimes[name]}) })
 			}
 		})
 	}

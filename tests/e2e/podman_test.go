@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,12 +122,31 @@ func TestMemoryLimitPodmanCrun(t *testing.T) {
 		} else if strings.Contains(r.Stdout, "--- SKIP") {
 			t.Skip("skipped there")
 		}
+		rowsFrom(t, r.Stdout)
 		return
 	}
 	p := podmanNode(t, "crun")
 	// crun takes what is mounted there now for cgroups and leaves files in it.
 	t.Cleanup(func() { _ = os.RemoveAll(filepath.Join(unified, filepath.Base(p.n.Dir))) })
 	podmanHolds(t, p)
+	for _, r := range recorded {
+		t.Logf("ROW\t%s\t%s\t%d\t%t", r.engine, r.kind, r.got, r.failed)
+	}
+}
+
+// rowsFrom takes over the rows of the table that a test in another process printed.
+func rowsFrom(t *testing.T, text string) {
+	for line := range strings.Lines(text) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) != 5 || !strings.HasSuffix(f[0], "ROW") {
+			continue
+		}
+		got, err := strconv.ParseUint(f[3], 10, 64)
+		if err != nil {
+			t.Error(err)
+		}
+		recorded = append(recorded, recordedRow{f[1], f[2], got, f[4] == "true"})
+	}
 }
 
 func podmanHolds(t *testing.T, p podman) {
