@@ -118,7 +118,7 @@ func e2e(pattern string, flags ...string) []step {
 // are built, nothing left out.
 func everyEngine() step {
 	return goTest("docker and images, every engine", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m",
-		"-run", "^(TestDocker|TestImagesOwnLibcuda|TestForeignCode)", "./tests/e2e/...", "-args", "-engines")
+		"-run", "^(TestDocker|TestImagesOwnLibcuda|TestForeignCode|TestNothingIsFree|TestRightsAndRestart)", "./tests/e2e/...", "-args", "-engines")
 }
 
 // clients runs the Python clients that must work, and others if flags say so.
