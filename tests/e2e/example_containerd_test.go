@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -72,7 +73,7 @@ func newExampleNode(t *testing.T, build string) *containerdNode {
 		}
 	}
 	err = c.Reconfigure(within(t), func(config string) string {
-		return node.WithHandler(config, "gpushare", handlerTable(t, k))
+		return withExample(t, k, node.WithoutHandler(config, "gpushare"))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,19 +90,31 @@ func configFile(k *containerdNode) string {
 	return filepath.Join(root, "examples/containerd", name)
 }
 
-// handlerTable is the table for gpushare out of the example's file, as one adds it
-// to a file that has the rest. Only the place of our binaries is another one.
-func handlerTable(t *testing.T, k *containerdNode) string {
+// withExample adds the example's file to a configuration that lacks our handler, as
+// the file says: to containerd 2 as a file of its own, to containerd 1 the table at
+// the end. Only the place of our binaries is another one.
+func withExample(t *testing.T, k *containerdNode, config string) string {
 	t.Helper()
 	data, err := os.ReadFile(configFile(k))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := regexp.MustCompile(`(?m)^\[.*\.runtimes\.gpushare\]$`).FindStringIndex(string(data))
-	if at == nil {
-		t.Fatalf("%s has no table for the runtime", configFile(k))
+	text := strings.ReplaceAll(string(data), "/usr/local/bin/", k.n.Bin("")+"/")
+	if strings.HasPrefix(k.c.Version, "1.") {
+		at := regexp.MustCompile(`(?m)^\[.*\.runtimes\.gpushare\]$`).FindStringIndex(text)
+		if at == nil {
+			t.Fatalf("%s has no table for the runtime", configFile(k))
+		}
+		return config + text[at[0]:]
 	}
-	return strings.ReplaceAll(string(data[at[0]:]), "/usr/local/bin/", k.n.Bin("")+"/")
+	dir := filepath.Join(k.c.Dir(), "conf.d")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "99-gpushare.toml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("imports = [%q]\n", filepath.Join(dir, "*.toml")) + config
 }
 
 // The examples for ctr and for crictl do what they say, with the configuration

@@ -184,7 +184,7 @@ func TestKubernetes(t *testing.T) {
 		if r := c.kube.Kubectl(within(t), "wait", "--for=condition=Ready", "pod/patient", "--timeout=120s"); r.Err != nil {
 			t.Fatal(r.Err, c.kube.Kubectl(within(t), "get", "pods").Stdout)
 		}
-		if r := c.kube.Kubectl(within(t), "delete", "pod", "patient"); r.Err != nil {
+		if r := c.kube.Kubectl(within(t), "delete", "pod", "patient", "--grace-period=1"); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		nobody(t, c.n)

@@ -192,7 +192,7 @@ func (k *Kubernetes) Schedule(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): // a watch would be no shorter to read
+		case <-time.After(300 * time.Millisecond):
 		}
 	}
 	return nil

@@ -75,6 +75,8 @@ func (k *Kubernetes) kubeletConfig() object {
 		// Without one, each pod gets an event about it.
 		"clusterDNS": []string{"198.51.100.10"},
 		"resolvConf": k.file("resolv.conf"), "podLogsDir": k.file("pods"), "volumePluginDir": k.file("plugins"),
+		// A container that was refused is tried again at once, nearly.
+		"crashLoopBackOff":          object{"maxContainerRestartPeriod": "1s"},
 		"nodeStatusUpdateFrequency": "1s", "nodeStatusReportFrequency": "1s",
 	}
 }

@@ -28,9 +28,8 @@ func (c *Containerd) Reconfigure(ctx context.Context, edit func(string) string) 
 	return c.Start(ctx)
 }
 
-// WithHandler puts another table in the place of a runtime handler's, in the text
-// of a configuration. The table is TOML as an administrator would add it.
-func WithHandler(config, name, table string) string {
+// WithoutHandler takes a runtime handler's tables out of a configuration.
+func WithoutHandler(config, name string) string {
 	var kept []string
 	skip := false
 	for line := range strings.SplitSeq(config, "\n") {
@@ -41,7 +40,7 @@ func WithHandler(config, name, table string) string {
 			kept = append(kept, line)
 		}
 	}
-	return strings.Join(kept, "\n") + "\n" + table
+	return strings.Join(kept, "\n") + "\n"
 }
 
 // Env lets clients find this containerd, and ctr, crictl and gpushare under their
