@@ -96,6 +96,10 @@ func Libraries(c *config.Config) (cuda, nvml string, err error) {
 		if err := config.CheckRootOwned(p); err != nil {
 			return "", "", fmt.Errorf("use our library: %w", err)
 		}
+		// A half-made installation: the container would start without any CUDA.
+		if info.Size() == 0 || foreign(p) {
+			return "", "", fmt.Errorf("use our library: %s is empty, or for another architecture: install gpushare again", p)
+		}
 	}
 	return cuda, nvml, nil
 }

@@ -203,6 +203,12 @@ func TestLibraries(t *testing.T) {
 	if err != nil || gotCUDA != cuda || gotNVML != nvml {
 		t.Errorf("%q, %q, %v", gotCUDA, gotNVML, err)
 	}
+	for name, text := range map[string]string{"empty": "", "for i386": elfHeader(3)} {
+		write(t, nvml, text, 0o755)
+		if _, _, err := Libraries(c); err == nil || !strings.Contains(err.Error(), nvml) {
+			t.Errorf("a library that is %s: %v", name, err)
+		}
+	}
 	if err := os.Chmod(nvml, 0o777); err != nil {
 		t.Fatal(err)
 	}
