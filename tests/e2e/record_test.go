@@ -37,6 +37,10 @@ func called(e engine) string {
 	defer cancel()
 	first := func(r node.Result) string { return regexp.MustCompile(`\d+\.\d+\.\d+\S*`).FindString(r.Stdout) }
 	switch e := e.(type) {
+	case namedDocker:
+		return fmt.Sprintf("docker | %s | runtime %s", strings.TrimSpace(e.n.Docker(ctx, "version", "--format", "{{.Server.Version}}").Stdout), e.runtime)
+	case podman:
+		return fmt.Sprintf("podman | %s | the wrapper as its runtime", first(e.n.Podman(ctx, "version")))
 	case docker:
 		return fmt.Sprintf("docker | %s | path", strings.TrimSpace(e.n.Docker(ctx, "version", "--format", "{{.Server.Version}}").Stdout))
 	case bare:
@@ -44,7 +48,7 @@ func called(e engine) string {
 	case way:
 		return fmt.Sprintf("containerd | %s | %s", e.containerd(), e.name)
 	}
-	return fmt.Sprintf("%T | | ", e)
+	return fmt.Sprintf("%T | | |", e)
 }
 
 // containerd is the version behind a way.
@@ -60,13 +64,16 @@ func (w way) containerd() string {
 
 const recordPreface = `# The memory limit under each container engine, on a SIMULATED GPU, %s
 
-%s/%s, %d CPUs, runc %s where the engine brings none. There was no GPU: the figures are the SIMULATED GPU's own account
-of the most that a container had in use, in bytes, contexts included. Written by ` + "`make test-engines`" + `.
+%s/%s, %d CPUs, runc %s where the engine brings none. There was no GPU: the figures are the
+SIMULATED GPU's own account of the most that a container had in use, in bytes, contexts
+included. Written by ` + "`make test-engines`" + `.
 
-A program allocates in halving steps until not even 512 bytes are to be had. The limit is 3221225472 bytes in the first
-four columns, by the way in which the program finds the driver's calls, and 3000000001 in the last, where 512-byte
-granules leave up to 511 unused. "ctr" is ` + "`ctr run`" + `, "cri" a pod made by crictl; "shim" is containerd-shim-gpushare-v1, "wrapper"
-the stock shim with gpushare-runtime as its BinaryName.
+A program allocates in halving steps until not even 512 bytes are to be had. The limit is
+3221225472 bytes in the first four columns, by the way in which the program finds the
+driver's calls, and 3000000001 in the last, where 512-byte granules leave up to 511 unused.
+"ctr" is ` + "`ctr run`" + `, "cri" a pod made by crictl; "shim" is containerd-shim-gpushare-v1,
+"wrapper" the stock shim with gpushare-runtime as its BinaryName. Containerd before 1.6.21
+ignores the key that names a shim by its path, so that way is not tried there.
 
 | engine | version | way | %s | |
 |---|---|---|%s---|

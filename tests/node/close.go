@@ -32,13 +32,24 @@ func (n *Node) Close() error {
 			n.Docker(ctx, append([]string{"rm", "-f", "-v"}, strings.Fields(r.Stdout)...)...)
 		}
 	}
+	for _, c := range n.containerds {
+		if err := c.Close(ctx); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	n.closeBundles(ctx)
+	sockets := n.sockets()
 	for i := len(n.Processes) - 1; i >= 0; i-- {
 		if err := n.Processes[i].Stop(10 * time.Second); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	errs = append(errs, n.killLeft(), n.unmountLeft(), n.removeCgroups())
+	for _, s := range sockets {
+		if err := os.Remove(s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove a shim's socket: %w", err))
+		}
+	}
 	if err := removeTree(n.Dir); err != nil {
 		errs = append(errs, fmt.Errorf("remove %s: %w", n.Dir, err))
 	}

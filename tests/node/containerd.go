@@ -98,6 +98,7 @@ func (n *Node) StartContainerd(ctx context.Context, image string, opts Container
 	if err := c.Start(ctx); err != nil {
 		return nil, err
 	}
+	n.containerds = append(n.containerds, c)
 	return c, c.importImages(ctx, image)
 }
 
@@ -212,7 +213,7 @@ func pair(argv []string, flag, value string) bool {
 }
 
 // Close removes all that runs under this containerd, then ends it. Node.Close
-// does the same by force for one that was not closed.
+// calls it, and ends by force what it could not.
 func (c *Containerd) Close(ctx context.Context) error {
 	if !c.Process().Alive() {
 		if err := c.Start(ctx); err != nil {
@@ -226,4 +227,23 @@ func (c *Containerd) Close(ctx context.Context) error {
 		c.CtrRemove(ctx, id)
 	}
 	return c.Process().Stop(10 * time.Second)
+}
+
+// sockets are those that the shims of the node's containers listen on: outside of
+// its directory, where containerd wants them. A shim that is killed leaves its own.
+func (n *Node) sockets() []string {
+	var found []string
+	for _, name := range []string{"address", "bootstrap.json"} {
+		files, _ := filepath.Glob(filepath.Join(n.Dir, "*/state/io.containerd.runtime.v2.task/*/*", name))
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				continue
+			}
+			if path := regexp.MustCompile(`unix://(/run/containerd/s/[0-9a-f]+)`).FindSubmatch(data); path != nil {
+				found = append(found, string(path[1]))
+			}
+		}
+	}
+	return found
 }

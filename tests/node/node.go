@@ -58,7 +58,8 @@ type Node struct {
 	// Processes in the order of their start.
 	Processes []*Process `json:"processes"`
 
-	opts Options
+	opts        Options
+	containerds []*Containerd // that another program's Load does not know
 }
 
 // Base is the parent of the nodes' directories. It is not below /tmp: what root
