@@ -253,10 +253,14 @@ func TestGroup(t *testing.T) {
 		if b := address(second, "b"); a != b {
 			t.Errorf("%s: %s and %s", annotation, a, b)
 		}
+		three := taskv3.NewTTRPCTaskClient(s.client)
+		if _, err := three.Connect(s.ctx, &taskv3.ConnectRequest{ID: "b"}); err != nil {
+			t.Fatal(err) // it serves: only now may its bundle go
+		}
 		if err := os.RemoveAll(first); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = taskv3.NewTTRPCTaskClient(s.client).Shutdown(s.ctx, &taskv3.ShutdownRequest{ID: "a"})
+		_, _ = three.Shutdown(s.ctx, &taskv3.ShutdownRequest{ID: "a"}) // it may end before it answers
 		gone(t, strings.TrimPrefix(a, "unix://"))
 	}
 }
