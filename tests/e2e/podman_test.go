@@ -109,20 +109,12 @@ func TestMemoryLimitPodman(t *testing.T) { podmanHolds(t, podmanNode(t, "runc"))
 // machine: the test starts itself in a mount namespace without the second kind.
 func TestMemoryLimitPodmanCrun(t *testing.T) {
 	const unified = "/sys/fs/cgroup/unified"
+	script := "true"
 	if _, err := os.Stat(filepath.Join(unified, "cgroup.procs")); err == nil {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := node.Run(within(t), nil, "unshare", "--mount", "sh", "-c", `umount "$1" && mount -t tmpfs none "$1" && shift && exec "$@"`, "sh", unified,
-			self, "-test.run", "^TestMemoryLimitPodmanCrun$", "-test.v", "-test.timeout", "3m")
-		t.Logf("in a namespace of its own:\n%s", r.Stdout)
-		if r.Err != nil {
-			t.Error(r.Err)
-		} else if strings.Contains(r.Stdout, "--- SKIP") {
-			t.Skip("skipped there")
-		}
-		rowsFrom(t, r.Stdout)
+		script = "umount " + unified + "; mount -t tmpfs none " + unified
+	}
+	if printed, done := namespaced(t, script); done {
+		rowsFrom(t, printed)
 		return
 	}
 	p := podmanNode(t, "crun")
