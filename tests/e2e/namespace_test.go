@@ -6,10 +6,12 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpushare/gpushare/tests/node"
 )
@@ -19,8 +21,8 @@ const changed = "GPUSHARE_TEST_NAMESPACE"
 
 // namespaced runs the calling test again in a mount namespace that script has
 // changed, as the only test of a process of its own, and says what that printed. In
-// that process it returns false, and the test goes on.
-func namespaced(t *testing.T, script string) (printed string, done bool) {
+// that process, which is given flags, it returns false, and the test goes on.
+func namespaced(t *testing.T, script string, flags ...string) (printed string, done bool) {
 	t.Helper()
 	if os.Getenv(changed) != "" {
 		return "", false
@@ -29,8 +31,11 @@ func namespaced(t *testing.T, script string) (printed string, done bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := node.Run(within(t), []string{changed + "=1"}, "unshare", "--mount", "sh", "-eu", "-c", script+"\n"+`exec "$@"`, "sh",
-		self, "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "3m")
+	argv := []string{"unshare", "--mount", "sh", "-eu", "-c", script + "\n" + `exec "$@"`, "sh",
+		self, "-test.run", "^" + t.Name() + "$", "-test.v", "-test.timeout", "8m"}
+	ctx, cancel := context.WithTimeout(context.Background(), 9*time.Minute)
+	defer cancel()
+	r := node.Run(ctx, []string{changed + "=1"}, append(argv, flags...)...)
 	t.Logf("in a namespace of its own:\n%s", r.Stdout)
 	if r.Err != nil {
 		t.Error(r.Err)

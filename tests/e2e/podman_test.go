@@ -84,6 +84,10 @@ func (p podman) start(t *testing.T, flags []string, args ...string) (container, 
 
 // podmanNode is a node with podman's stores; skipped where there is no podman.
 func podmanNode(t *testing.T, lowLevel string) podman {
+	t.Helper()
+	if !*everyEngine {
+		t.Skip("podman is tried by make test-engines")
+	}
 	for _, program := range []string{"podman", lowLevel} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("there is no %s here: tests/setup/host.sh podman installs it, as make test-engines does", program)
@@ -113,7 +117,7 @@ func TestMemoryLimitPodmanCrun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(unified, "cgroup.procs")); err == nil {
 		script = "umount " + unified + "; mount -t tmpfs none " + unified
 	}
-	if printed, done := namespaced(t, script); done {
+	if printed, done := namespaced(t, script, "-engines"); done {
 		rowsFrom(t, printed)
 		return
 	}
