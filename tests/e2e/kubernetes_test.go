@@ -8,6 +8,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +31,7 @@ func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	bin := builtFor(t, "kubernetes")
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl here: install it, any version from 1.20 on")
+		t.Skip("there is no kubectl here: install it, any version from 1.23 on")
 	}
 	k := newExampleNode(t, "containerd-2.4")
 	kube, err := k.n.StartKubernetes(within(t), k.c, bin)
@@ -158,7 +159,7 @@ func TestKubernetes(t *testing.T) {
 	}
 	shown(t, play(t, "kubernetes", c.env, commands[0]).Stdout, 6*gib, 2*gib)
 	ids := c.running(t, "two-containers")
-	sizes := kubernetesExamples["two-containers.yaml"]
+	sizes := maps.Clone(kubernetesExamples["two-containers.yaml"])
 	for container, size := range sizes {
 		c.filled(t, "two-containers", container, ids[container], size)
 	}
@@ -167,6 +168,13 @@ func TestKubernetes(t *testing.T) {
 	})
 	t.Run("what does not fit is refused by the node", func(t *testing.T) {
 		c.refused(t, "large", "6Gi", "75Gi", "[GS-NO-FIT]")
+	})
+	t.Run("a limit is changed on the node", func(t *testing.T) {
+		if r := c.n.CLI(within(t), "set", ids["training"][:12], "--gpu-memory", "7Gi"); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		sizes["training"] = 7 * gib
+		c.filled(t, "two-containers", "training", ids["training"], 7*gib)
 	})
 	t.Run("kubelet is killed and comes back", func(t *testing.T) { c.survivesKubelet(t, ids, sizes) })
 	// Refused now, it is tried again and starts when the others are gone.
