@@ -139,6 +139,8 @@ func TestContainerdExamples(t *testing.T) {
 		})
 		t.Run("crictl", func(t *testing.T) {
 			removeCgroups(t, "k8s.io") // where a pod goes that names no parent
+			// Its containers are in no cgroup of the node's, by which others are found.
+			t.Cleanup(func() { k.c.Crictl(within(t), "rmp", "--all", "--force") })
 			all := scripts(t, "cri")
 			if len(all) != 2 {
 				t.Fatalf("%d blocks of commands, want one that starts and one that removes", len(all))
