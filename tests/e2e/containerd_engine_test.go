@@ -8,6 +8,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -134,7 +135,9 @@ type ctrEngine struct {
 }
 
 func (e ctrEngine) container(env []string, args ...string) (container, node.CtrRun) {
-	run := node.CtrRun{ID: fmt.Sprintf("ctr%04d", serial.Add(1)), Flags: e.flags, Args: args}
+	// runc keeps the states of all containerds of a machine in one place: an id of
+	// its own for each run of the tests.
+	run := node.CtrRun{ID: fmt.Sprintf("ctr%d-%04d", os.Getpid(), serial.Add(1)), Flags: e.flags, Args: args}
 	for _, v := range env {
 		run.Flags = append(run.Flags[:len(run.Flags):len(run.Flags)], "--env", v)
 	}

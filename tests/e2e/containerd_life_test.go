@@ -147,12 +147,8 @@ func TestShimKilledUnderLoad(t *testing.T) {
 					all = append(all, hold(t, c, 0))
 				}
 			}
-			process := k.c.Shim(shim)
-			if process == nil {
-				t.Fatalf("no shim of %s found", shim)
-			}
-			if err := process.Kill(); err != nil {
-				t.Fatal(err)
+			if there, err := k.c.KillShim(shim); err != nil || !there {
+				t.Fatalf("kill the shim of %s: found %v, %v", shim, there, err)
 			}
 			took := soon(t, 2*time.Second, "shares back after the shim's death", func() bool {
 				return strings.TrimSpace(k.n.CLI(within(t), "ps", "-q").Stdout) == ""
@@ -234,9 +230,10 @@ func TestContainerdKilledAnywhere(t *testing.T) {
 				nothingLeft(t, k, c.id)
 				// containerd forgets a shim, its own too, if it dies before it knows
 				// whether the shim has made the task: that is not ours to judge.
-				if shim := k.c.Shim(c.id); shim != nil {
+				if left, err := k.c.KillShim(c.id); err != nil {
+					t.Error(err)
+				} else if left {
 					t.Logf("kill %d of %d: containerd %s left the shim", i+1, tries, k.c.Version)
-					_ = shim.Kill()
 				}
 				if r := k.c.Ctr(context.Background(), "container", "list", "--quiet"); strings.Contains(r.Stdout, c.id) {
 					t.Errorf("kill %d of %d: the container is still there", i+1, tries)

@@ -44,7 +44,9 @@ func (n *Node) Close() error {
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, n.killLeft(), n.unmountLeft(), n.removeCgroups())
+	errs = append(errs, n.killLeft())
+	n.deleteStates(ctx)
+	errs = append(errs, n.unmountLeft(), n.removeCgroups())
 	for _, s := range sockets {
 		if err := os.Remove(s); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove a shim's socket: %w", err))
@@ -79,6 +81,20 @@ func (n *Node) killLeft() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// deleteStates has runc forget containers whose shim died before it could: runc's
+// states are outside of the node's directory, where every containerd wants them.
+func (n *Node) deleteStates(ctx context.Context) {
+	files, _ := filepath.Glob("/run/containerd/runc/*/*/state.json")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(data, []byte(n.Dir+"/")) {
+			continue
+		}
+		dir := filepath.Dir(file)
+		Run(ctx, nil, "runc", "--root", filepath.Dir(dir), "delete", "--force", filepath.Base(dir))
+	}
 }
 
 // find returns the first process whose command line satisfies match; nil if none.

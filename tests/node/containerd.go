@@ -203,6 +203,50 @@ func (c *Containerd) Shim(id string) *Process {
 	})
 }
 
+// KillShim kills the shim that serves a container and removes its socket, which
+// would stay. It says whether there was one.
+func (c *Containerd) KillShim(id string) (bool, error) {
+	p := c.Shim(id)
+	if p == nil {
+		return false, nil
+	}
+	sockets := p.listening()
+	if err := p.Kill(); err != nil {
+		return true, err
+	}
+	for _, s := range sockets {
+		if err := os.Remove(s); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return true, fmt.Errorf("kill shim of %s: %w", id, err)
+		}
+	}
+	return true, nil
+}
+
+// listening are the paths of the sockets that containerd gave the shim.
+func (p *Process) listening() []string {
+	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return nil
+	}
+	inodes := map[string]string{}
+	for line := range strings.SplitSeq(string(table), "\n") {
+		if f := strings.Fields(line); len(f) == 8 && strings.HasPrefix(f[7], shimSockets) {
+			inodes["socket:["+f[6]+"]"] = f[7]
+		}
+	}
+	var paths []string
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID))
+	for _, file := range files {
+		if link, err := os.Readlink(file); err == nil && inodes[link] != "" {
+			paths = append(paths, inodes[link])
+		}
+	}
+	return paths
+}
+
+// shimSockets is where shims listen, whatever containerd's own directories are.
+const shimSockets = "/run/containerd/s/"
+
 func pair(argv []string, flag, value string) bool {
 	for i := 1; i < len(argv); i++ {
 		if argv[i-1] == flag && argv[i] == value {
@@ -229,8 +273,8 @@ func (c *Containerd) Close(ctx context.Context) error {
 	return c.Process().Stop(10 * time.Second)
 }
 
-// sockets are those that the shims of the node's containers listen on: outside of
-// its directory, where containerd wants them. A shim that is killed leaves its own.
+// sockets are those that the shims of the node's containers listen on. A shim that
+// is killed leaves its own.
 func (n *Node) sockets() []string {
 	var found []string
 	for _, name := range []string{"address", "bootstrap.json"} {
@@ -240,7 +284,7 @@ func (n *Node) sockets() []string {
 			if err != nil {
 				continue
 			}
-			if path := regexp.MustCompile(`unix://(/run/containerd/s/[0-9a-f]+)`).FindSubmatch(data); path != nil {
+			if path := regexp.MustCompile(`unix://(` + shimSockets + `[0-9a-f]+)`).FindSubmatch(data); path != nil {
 				found = append(found, string(path[1]))
 			}
 		}
