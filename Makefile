@@ -143,8 +143,8 @@ test-engines: host-setup engines-all build ## The memory limit under each contai
 	$(Q)$(GO) run ./tests/suite engines
 
 .PHONY: mutation
-mutation: build ## Take N wrappers out (10, or all; SEED=…, RECORD=file): their tests must fail
-	$(Q)$(GO) run ./tests/mutation -n $(or $(N),10) $(if $(SEED),-seed $(SEED)) $(if $(RECORD),-record $(RECORD))
+mutation: build ## Take N wrappers out (10, or all; SEED=, MATCH=, RECORD=file): their tests must fail
+	$(Q)$(GO) run ./tests/mutation -n $(or $(N),10) $(if $(SEED),-seed $(SEED)) $(if $(MATCH),-match '$(MATCH)') $(if $(RECORD),-record $(RECORD))
 
 .PHONY: soak
 soak: host-setup build ## Start and end containers for FOR=10m, then look for leaks
