@@ -65,6 +65,7 @@ func init() {
 		steps = append(steps, sanitizers()...)
 		steps = append(steps, lint()...)
 		steps = append(steps, script("generated code is current", 4*time.Minute, "make", "check-generate"))
+		steps = append(steps, script("ten wrappers taken out", 5*time.Minute, "go", "run", "./tests/mutation"))
 		steps = append(steps, compute()...)
 		steps = append(steps, e2e(".")...)
 		steps = append(steps, clients()...)
