@@ -213,8 +213,13 @@ func known(w *word, what, name string, as func(*word) string) error {
 	if w != nil {
 		return refuse(CodeUnknown, "%s %q is not supported by this version: it knows %s", what, name, strings.Join(supported(as), ", "))
 	}
-	if near := suggest.Nearest(name, supported(as), EnvPrefix, AnnotationPrefix); near != "" {
-		return refuse(CodeUnknown, "%s %q is unknown: did you mean %s?", what, name, near)
+	// The part after a dot names a container, in whose name nothing is misspelt.
+	stem, container := name, ""
+	if dot := strings.Index(strings.TrimPrefix(name, AnnotationPrefix), "."); strings.HasPrefix(name, AnnotationPrefix) && dot >= 0 {
+		stem, container = name[:len(AnnotationPrefix)+dot], name[len(AnnotationPrefix)+dot:]
+	}
+	if near := suggest.Nearest(stem, supported(as), EnvPrefix, AnnotationPrefix); near != "" {
+		return refuse(CodeUnknown, "%s %q is unknown: did you mean %s?", what, name, near+container)
 	}
 	return refuse(CodeUnknown, "%s %q is unknown: known are %s", what, name, strings.Join(supported(as), ", "))
 }

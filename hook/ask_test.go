@@ -76,6 +76,7 @@ func TestAskRefuses(t *testing.T) {
 		"nothing behind the prefix":  {env("GPUSHARE_=1"), CodeUnknown, "is unknown"},
 		"reserved variable":          {env("GPUSHARE_QUEUE=a"), CodeUnknown, "not supported by this version"},
 		"abbreviated annotation":     {annotation("gpushare.io/mem", "8Gi"), CodeUnknown, "did you mean gpushare.io/memory?"},
+		"abbreviated, one container": {annotation("gpushare.io/mem.training", "8Gi"), CodeUnknown, "did you mean gpushare.io/memory.training?"},
 		"annotation with underscore": {annotation("gpushare.io/compute_max", "1"), CodeUnknown, "did you mean gpushare.io/compute-max?"},
 		"annotation in upper case":   {annotation("gpushare.io/Memory", "8Gi"), CodeUnknown, "did you mean gpushare.io/memory?"},
 		"reserved annotation":        {annotation("gpushare.io/model", "H100"), CodeUnknown, "not supported by this version"},
