@@ -110,9 +110,11 @@ host-setup:
 .PHONY: engines engines-all
 engines: need-go ## Build the container engines that the tests need beside the machine's
 	@GO=$(GO) tests/setup/engines.sh containerd-2.4 crictl
+	@GO=$(GO) tests/setup/examples.sh compose
 
 engines-all: engines
 	@GO=$(GO) tests/setup/engines.sh containerd-1.7 containerd-2.2 containerd-2.3
+	@GO=$(GO) tests/setup/examples.sh kubernetes
 	@tests/setup/engines-docker.sh
 	@tests/setup/host.sh podman
 
@@ -139,7 +141,7 @@ test-real-driver: build ## The interceptor over NVIDIA's own libraries, without 
 	$(Q)$(GO) run ./tests/suite real-driver
 
 .PHONY: test-engines
-test-engines: host-setup engines-all build ## The memory limit under each container engine, with a table in docs/measurements; Docker; images (20 minutes)
+test-engines: host-setup engines-all build ## The memory limit under each container engine, with a table in docs/measurements; Docker; Kubernetes; images (30 minutes)
 	$(Q)$(GO) run ./tests/suite engines
 
 .PHONY: mutation

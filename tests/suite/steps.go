@@ -115,11 +115,11 @@ func e2e(pattern string, flags ...string) []step {
 	return []step{goTest("containers", 25*time.Minute, append(args, flags...)...)}
 }
 
-// everyEngine runs what is about Docker and about images under all engines that
-// are built, nothing left out.
+// everyEngine runs what is about Docker, Kubernetes and images under all engines
+// that are built, nothing left out.
 func everyEngine() step {
-	return goTest("docker and images, every engine", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m",
-		"-run", "^(TestDocker|TestImagesOwnLibcuda|TestForeignCode|TestNothingIsFree|TestRightsAndRestart)", "./tests/e2e/...", "-args", "-engines")
+	return goTest("docker, kubernetes, images", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m",
+		"-run", "^(TestDocker|TestKubernetes$|TestImagesOwnLibcuda|TestForeignCode|TestNothingIsFree|TestRightsAndRestart)", "./tests/e2e/...", "-args", "-engines")
 }
 
 // clients runs the Python clients that must work, and others if flags say so.
