@@ -7,12 +7,13 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/gpushare/gpushare/internal/config"
 )
 
-// validate lets a dockerd of 23.0 or newer read a file without starting.
+// validate lets dockerd read a file without starting, as 23.0 and newer can.
 func validate(ctx context.Context, dockerd, file string) error {
 	if err := config.CheckRootOwned(dockerd); err != nil {
 		return fmt.Errorf("%s would be run as root: %w", dockerd, err)
@@ -20,7 +21,7 @@ func validate(ctx context.Context, dockerd, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, dumpTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, dockerd, "--validate", "--config-file", file).CombinedOutput()
-	if err != nil {
+	if err != nil && !strings.Contains(string(out), "unknown flag") {
 		return fmt.Errorf("dockerd cannot read it: %w: %s", err, lastLine(string(out)))
 	}
 	return nil
@@ -64,6 +65,8 @@ func (c *containerd) activate(ctx context.Context) (string, error) {
 
 // knows asks the running CRI plugin whether it has our handler.
 func (c *containerd) knows(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	handlers, err := criHandlers(ctx, c.opts.Socket)
 	_, known := handlers[Handler]
 	return known, err

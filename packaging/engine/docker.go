@@ -73,7 +73,7 @@ func newDocker(ctx context.Context, o Options) (*docker, error) {
 }
 
 // find returns dockerd's process: the listener, or with systemd's socket activation
-// the one that the pid file names.
+// the one that the pid file or systemd names.
 func (d *docker) find(ctx context.Context) (*process, error) {
 	p, err := listener(ctx, d.opts.Socket)
 	if err != nil {
@@ -82,7 +82,21 @@ func (d *docker) find(ctx context.Context) (*process, error) {
 	if p.is("dockerd") {
 		return p, nil
 	}
-	return byPIDFile(dockerPIDFile, "dockerd")
+	if p, err := byPIDFile(dockerPIDFile, "dockerd"); err == nil || !systemd() {
+		return p, err
+	}
+	main, err := systemctl(ctx, "show", "--property", "MainPID", "--value", "docker.service")
+	if err != nil {
+		return nil, err
+	}
+	pid, err := strconv.Atoi(main)
+	if err != nil || pid <= 1 {
+		return nil, errors.New("neither its pid file nor systemd names it")
+	}
+	if p, err = processOf(pid); err == nil && !p.is("dockerd") {
+		err = fmt.Errorf("docker.service runs %s", p.exe)
+	}
+	return p, err
 }
 
 func (d *docker) plan(_ context.Context, install bool) (*edit, error) {
@@ -139,11 +153,6 @@ func (d *docker) plan(_ context.Context, install bool) (*edit, error) {
 
 // check lets dockerd's own parser read the file, where it has one to call.
 func (d *docker) check(ctx context.Context) error {
-	if major, _, _ := strings.Cut(d.info.ServerVersion, "."); d.proc != nil {
-		if n, err := strconv.Atoi(major); err == nil && n >= 23 {
-			return validate(ctx, d.proc.exe, d.file.real)
-		}
-	}
 	data, err := os.ReadFile(d.file.real)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -151,10 +160,10 @@ func (d *docker) check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read %s back: %w", d.file.path, err)
 	}
-	if _, _, _, err := parseDaemonJSON(d.file.path, data); err != nil {
+	if _, _, _, err := parseDaemonJSON(d.file.path, data); err != nil || d.proc == nil {
 		return err
 	}
-	return nil
+	return validate(ctx, d.proc.exe, d.file.real)
 }
 
 // activate makes dockerd read its file again.
@@ -192,6 +201,8 @@ func (d *docker) knows(ctx context.Context) (bool, error) {
 // users names the containers that were made with our runtime. They cannot be
 // started again without it.
 func (d *docker) users(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	var list []struct {
 		ID    string `json:"Id"`
 		Names []string

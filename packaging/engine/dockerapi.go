@@ -14,10 +14,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // maxAnswer bounds what is read of an engine's answer, bytes.
 const maxAnswer = 8 << 20
+
+// answerTimeout bounds the answer to one question.
+const answerTimeout = 10 * time.Second
 
 // DockerInfo is what we read of dockerd's account of itself.
 type DockerInfo struct {
@@ -118,6 +122,8 @@ type dockerError struct {
 func (e *dockerError) Error() string { return "docker says: " + e.message }
 
 func (c *dockerClient) info(ctx context.Context) (DockerInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	var i DockerInfo
 	err := c.call(ctx, http.MethodGet, "/info", nil, nil, &i)
 	return i, err
