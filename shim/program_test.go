@@ -148,6 +148,7 @@ func TestStartProtocols(t *testing.T) {
 		"1.6, no options":      {call{stdin: nil}, true},
 		"1.6, with options":    {call{stdin: options}, true},
 		"2.3":                  {call{stdin: params(t, "id", "ns", "/c.sock", sockets)}, false},
+		"2.3, debugging":       {call{stdin: debugging(t, params(t, "id", "ns", "/c.sock", sockets))}, false},
 		"without flags or env": {call{flags: []string{"start"}, stdin: params(t, "id", "ns", "/c.sock", sockets), env: []string{"TTRPC_ADDRESS="}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,8 +203,36 @@ func TestStartProtocols(t *testing.T) {
 				t.Fatalf("the shim does not end: %v", err)
 			}
 			gone(t, path)
+			if c.old {
+				return
+			}
+			// With debugging there is a second one.
+			for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+				left, err := os.ReadDir(sockets)
+				if err == nil && len(left) == 0 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("left behind: %v, %v", left, err)
+				}
+			}
 		})
 	}
+}
+
+// debugging asks for debug messages in the parameters of a start.
+func debugging(t *testing.T, parameters []byte) []byte {
+	t.Helper()
+	var p bootstrap.BootstrapParams
+	if err := proto.Unmarshal(parameters, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.LogLevel = bootstrap.LogLevel_LOG_LEVEL_DEBUG
+	data, err := proto.Marshal(&p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // short is a directory for sockets, whose paths have at most 106 bytes.
