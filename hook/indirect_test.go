@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The hook of `ctr run --gpus` makes a GPU container, and does not survive the edit
+// of one that asks for a share.
+func TestHookBehindContainerd(t *testing.T) {
+	for args, vendor := range map[string]bool{
+		`"containerd","oci-hook","--","/usr/bin/nvidia-container-cli","--load-kmods","configure","--device=0"`: true,
+		`"containerd","oci-hook","nvidia-container-cli"`:                                                       true,
+		`"oci-hook","--","nvidia-container-runtime-hook"`:                                                      true,
+		`"containerd","oci-hook","--","/usr/bin/other"`:                                                        false,
+		`"containerd","oci-hook","--"`:                                                                         false,
+		`"containerd","oci-hook"`:                                                                              false,
+	} {
+		for _, stage := range []string{"prestart", "createRuntime", "createContainer"} {
+			spec := fmt.Sprintf(`{"ociVersion":"1.0.2","process":{"args":["sh"],"cwd":"/"},"root":{"path":"rootfs"},
+				"hooks":{%q:[{"path":"/usr/bin/containerd","args":[%s],"env":["A=b"]}]}}`, stage, args)
+			s, err := Parse([]byte(spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reasons := s.Reasons(Ask{}, testHost); (len(reasons) > 0) != vendor {
+				t.Errorf("%s %s: reasons %q", stage, args, reasons)
+			}
+			out, err := edit([]byte(spec), testDriver(t, "plain"), testGrant("0"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := strings.Contains(string(out), "oci-hook"); kept == vendor {
+				t.Errorf("%s %s: after the edit: %v", stage, args, kept)
+			}
+		}
+	}
+}
