@@ -39,6 +39,14 @@ func held(t *testing.T, k *containerdNode) map[string]v1.Container {
 	return out
 }
 
+// found waits until the daemon has found the container by the runtime's state, and
+// returns its first process.
+func found(t *testing.T, k *containerdNode, c container) (pid int) {
+	t.Helper()
+	soon(t, 2*time.Second, "the daemon finds "+c.id, func() bool { pid = held(t, k)[c.id].PID; return pid != 0 })
+	return pid
+}
+
 // fills fills the container's share from a new process and looks at the account.
 func fills(t *testing.T, k *containerdNode, c container, limit uint64) {
 	t.Helper()
@@ -209,9 +217,7 @@ func TestShimOptions(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(k.n.Dir, "other-root/default", c.id, "state.json")); err != nil {
 				t.Errorf("Root is not followed: %v", err)
 			}
-			if got := held(t, k)[c.id]; got.PID == 0 {
-				t.Errorf("the daemon has not found the container: %+v", got)
-			}
+			found(t, k, c)
 			fills(t, k, c, gib)
 			c.remove()
 			soon(t, 2*time.Second, "the share goes back", func() bool { return len(held(t, k)) == 0 })
@@ -254,7 +260,7 @@ func onceEdited(t *testing.T, k *containerdNode) []byte {
 func TestShimAndDaemonRestart(t *testing.T) {
 	eachContainerd(t, func(t *testing.T, k *containerdNode) {
 		c := k.shimmed().background(t, share("1Gi")...)
-		pid := held(t, k)[c.id].PID
+		pid := found(t, k, c)
 		for range 2 {
 			if err := k.n.Daemon().Kill(); err != nil {
 				t.Fatal(err)
@@ -262,8 +268,8 @@ func TestShimAndDaemonRestart(t *testing.T) {
 			if err := k.n.StartDaemon(within(t)); err != nil {
 				t.Fatal(err)
 			}
-			if got := held(t, k)[c.id]; got.PID != pid || pid == 0 {
-				t.Errorf("first process %d, was %d", got.PID, pid)
+			if got := found(t, k, c); got != pid {
+				t.Errorf("first process %d, was %d", got, pid)
 			}
 		}
 		fills(t, k, c, gib)
