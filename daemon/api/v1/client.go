@@ -84,6 +84,11 @@ func (c *Client) Daemon(ctx context.Context) (Daemon, error) {
 	return out, c.do(ctx, "GET", "/v1/daemon", nil, &out)
 }
 
+// Health returns nil if the daemon makes progress.
+func (c *Client) Health(ctx context.Context) error {
+	return c.do(ctx, "GET", "/v1/health", nil, nil)
+}
+
 // do sends in as JSON, if any, and reads the answer into out, if any. Every
 // error that it returns is an *Error.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
