@@ -21,6 +21,7 @@ import (
 const (
 	faultDirectory = "its directory is gone: restart the container"
 	faultPage      = "its limits page is damaged: restart the container"
+	faultVersion   = "its limits page is of another version of gpushare, which goes on to hold them: restart the container to change them"
 	faultRecord    = "its record was lost and rebuilt from its limits page"
 )
 
@@ -86,11 +87,17 @@ func (m *Manager) resumeLocked(r *state.Record) {
 			dir.Close()
 			c.dir = nil
 		} else {
+			if r.Fault == faultVersion { // of a daemon in between
+				r.Fault = ""
+			}
 			restorePage(dir.Limits, r)
 		}
 	} else {
 		r.Fault = faultDirectory
-		if !errors.Is(err, directory.ErrNotMounted) {
+		switch {
+		case errors.Is(err, region.ErrVersion):
+			r.Fault = faultVersion
+		case !errors.Is(err, directory.ErrNotMounted):
 			r.Fault = faultPage
 		}
 	}
