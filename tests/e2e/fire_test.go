@@ -218,7 +218,11 @@ func (f *fire) kill() {
 	}
 }
 
+// restartQuietly starts the daemon, in place of one that runs, without a look at ps.
 func (f *fire) restartQuietly() {
+	if f.n.Daemon().Alive() {
+		f.kill()
+	}
 	if err := f.n.StartDaemon(within(f.t)); err != nil {
 		f.t.Fatal(err)
 	}
@@ -230,6 +234,7 @@ func (f *fire) restartQuietly() {
 func TestDaemonUnderFire(t *testing.T) {
 	n := up(t, node.Options{NoEngine: true, KernelTimes: []string{"spin=200us"}})
 	f := &fire{t: t, n: n, e: bare{n}}
+	confined := confine(t, n) // from the first restart on
 	for range 4 {
 		k, err := f.start(2*gib, nil, "sh", "-c", busyScript)
 		if err != nil {
@@ -264,6 +269,10 @@ func TestDaemonUnderFire(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Daemon().PID))
+	if err != nil || confined && !strings.Contains(string(status), "NoNewPrivs:\t1") {
+		t.Errorf("the daemon has not the unit's confinement: %v", err)
 	}
 	t.Logf("SIMULATED: %d kills in %v", kills, time.Since(total).Round(time.Second))
 
