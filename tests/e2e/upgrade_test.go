@@ -7,7 +7,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -244,7 +246,7 @@ func prune(t *testing.T, n *node.Node, tenants []tenant) {
 	install(t, n, upgrades+2)
 	for _, u := range tenants {
 		_, err := os.Stat(u.library)
-		if gone[u.library] != os.IsNotExist(err) {
+		if gone[u.library] != errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: unused %v, %v", u.library, gone[u.library], err)
 		}
 	}
