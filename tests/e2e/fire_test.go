@@ -56,6 +56,7 @@ type fire struct {
 	compute container
 	refused *node.Bundle
 	took    []time.Duration
+	changed int // limits that were changed before the daemon was killed
 }
 
 // burning is a container and what is true of it.
@@ -63,7 +64,9 @@ type burning struct {
 	container
 	bundle *node.Bundle
 	limit  uint64
-	live   bool
+	// highest is the most that its limit was.
+	highest uint64
+	live    bool
 }
 
 func (f *fire) start(limit uint64, env []string, args ...string) (*burning, error) {
@@ -212,6 +215,39 @@ func (f *fire) replace(round int) {
 	}
 }
 
+// resize changes a limit while the daemon is killed: the container is told the old
+// one or the new one, and ps the same.
+func (f *fire) resize(round int) {
+	if round%4 != 3 {
+		return
+	}
+	k := f.holders[round/4%len(f.holders)]
+	want := 9*gib - k.limit // 4 GiB, 5 GiB, 4 GiB, …
+	done := make(chan struct{})
+	go func() {
+		f.n.CLI(context.Background(), "set", k.id, "--gpu-memory", fmt.Sprintf("%dB", want))
+		close(done)
+	}()
+	time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond) // anywhere in it
+	f.kill()
+	<-done
+	f.restartQuietly()
+	r := k.exec(within(f.t), "alloc", "--probe")
+	var free, total uint64
+	if i := strings.Index(r.Stdout, "info free"); i < 0 {
+		f.t.Errorf("round %d: %s %v", round, r.Stdout, r.Err)
+	} else if _, err := fmt.Sscanf(r.Stdout[i:], "info free %d total %d", &free, &total); err != nil || total != k.limit && total != want {
+		f.t.Errorf("round %d: limit %d, %d asked for, the container is told %d: %v", round, k.limit, want, total, err)
+	}
+	if total == want {
+		f.changed++
+	}
+	k.limit, k.highest = total, max(total, k.highest)
+	if wrong := f.right(); wrong != "" {
+		f.t.Errorf("round %d: after a change of a limit: %s", round, wrong)
+	}
+}
+
 func (f *fire) kill() {
 	if err := f.n.Daemon().Kill(); err != nil {
 		f.t.Fatal(err)
@@ -266,6 +302,7 @@ func TestDaemonUnderFire(t *testing.T) {
 		f.outage(round)
 		f.restart(round)
 		f.replace(round)
+		f.resize(round)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
@@ -296,7 +333,7 @@ func TestDaemonUnderFire(t *testing.T) {
 func (f *fire) verdict(holding string) {
 	rounds := 0
 	for _, k := range f.all {
-		if high := high(f.t, f.n, k.container); high > k.limit {
+		if high := high(f.t, f.n, k.container); high > max(k.limit, k.highest) {
 			f.t.Errorf("%s: %d bytes in use, limit %d", k.id, high, k.limit)
 		}
 		out := k.output(f.t)
@@ -305,7 +342,8 @@ func (f *fire) verdict(holding string) {
 		}
 		rounds += strings.Count(out, "round ")
 	}
-	f.t.Logf("SIMULATED: %d containers, %d rounds of allocating, forking and being killed", len(f.all)+1, rounds)
+	f.t.Logf("SIMULATED: %d containers, %d rounds of allocating, forking and being killed; %d limits changed before a kill, %d not",
+		len(f.all)+1, rounds, f.changed, kills/4-f.changed)
 	if rounds < kills {
 		f.t.Errorf("the tenants made %d rounds only: the test has shown nothing", rounds)
 	}
