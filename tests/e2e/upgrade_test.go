@@ -42,7 +42,12 @@ func release(t *testing.T, n *node.Node, number int) string {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"libcuda.so.1", "libnvidia-ml.so.1"} {
+	built, err := os.ReadDir(filepath.Join(root, "build/lib"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range built {
+		name := e.Name()
 		data, err := os.ReadFile(filepath.Join(root, "build/lib", name))
 		if err != nil {
 			t.Fatal(err)
@@ -133,8 +138,12 @@ func begin(t *testing.T, f *fire, library string) tenant {
 		t.Fatal(err)
 	}
 	soon(t, limit, "a container holds", func() bool { return strings.Contains(k.output(t), "holding") })
-	c := inspected(t, f.n, k.container)
-	u := tenant{burning: k, library: library, inode: inode(t, library), pid: c.PID}
+	pid := 0
+	soon(t, limit, "the daemon has seen its start", func() bool {
+		pid = inspected(t, f.n, k.container).PID
+		return pid != 0
+	})
+	u := tenant{burning: k, library: library, inode: inode(t, library), pid: pid}
 	u.check(t, f.n, true)
 	return u
 }
