@@ -260,3 +260,47 @@ func prune(t *testing.T, n *node.Node, tenants []tenant) {
 		}
 	}
 }
+
+// A page of another layout is read by nobody: programs are told that the driver is
+// not ready, the daemon that it cannot change anything, and the share is kept.
+func TestPageOfAnotherVersion(t *testing.T) {
+	n := up(t, node.Options{NoEngine: true})
+	c := bare{n}.background(t, share("2Gi")...)
+	page, err := os.OpenFile(filepath.Join(n.RunDir(), "c", c.id, "limits"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	version := make([]byte, 4)
+	if _, err := page.ReadAt(version, 4); err != nil {
+		t.Fatal(err)
+	}
+	restart := func(v []byte) v1.Container {
+		t.Helper()
+		if err := n.Daemon().Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := page.WriteAt(v, 4); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.StartDaemon(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		return inspected(t, n, c)
+	}
+	if got := restart([]byte{version[0] + 1}); got.State != v1.StateDegraded || !strings.Contains(got.Reason, "of another version") || got.GPUs[0].MemoryLimitBytes != 2*gib {
+		t.Errorf("%s %s, limit %d", got.State, got.Reason, got.GPUs[0].MemoryLimitBytes)
+	}
+	if r := c.exec(within(t), "alloc", "--take", "1MiB"); !strings.Contains(r.Stderr, "cuInit: CUDA_ERROR_SYSTEM_NOT_READY") {
+		t.Errorf("a program over a page of another version: %s %s", r.Stdout, r.Stderr)
+	}
+	if r := n.CLI(within(t), "set", c.id, "--gpu-memory", "3Gi"); r.Code != 6 {
+		t.Errorf("set: status %d, %s", r.Code, r.Stderr)
+	}
+	if got := restart(version); got.State != v1.StateEnforced {
+		t.Errorf("after the way back: %s %s", got.State, got.Reason)
+	}
+	if r := c.exec(within(t), "alloc", "--fill"); !strings.Contains(r.Stdout, fmt.Sprintf("filled %d bytes", 2*gib-300*mib)) {
+		t.Errorf("after the way back: %s %v", r.Stdout, r.Err)
+	}
+}
