@@ -27,6 +27,14 @@ import (
 // is complete. The same id may be claimed again while the container lives; the
 // answer is then the same. A refusal is a *v1.Error and leaves nothing behind.
 func (m *Manager) Claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, error) {
+	out, err := m.claim(ctx, req)
+	if err != nil {
+		m.noteRefused(req, err)
+	}
+	return out, err
+}
+
+func (m *Manager) claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, error) {
 	claimant, err := checkClaim(req)
 	if err != nil {
 		return v1.Claim{}, err
@@ -76,6 +84,7 @@ func (m *Manager) Claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 	if len(req.Exposed) > 0 {
 		m.log.Warn("container can undo its limits, allowed by config.toml", "container", c.id, "exposed", strings.Join(req.Exposed, ", "))
 	}
+	m.noteLocked(c, v1.EventClaimed, "asked for %s: %s", askedWords(req.Request, req.Source), grantedWords(c.rec.GPUs))
 	return m.claimLocked(c), nil
 }
 
@@ -161,7 +170,8 @@ func (m *Manager) reclaimLocked(c *container, req v1.ClaimRequest) (same bool, e
 		return false, v1.Errorf(http.StatusConflict, v1.CodeConflict,
 			"container %s has ended, but processes of it still run; end them first, or choose another id", short(c.id))
 	}
-	if c.rec.Request != req.Request || c.rec.RuntimeRoot != req.RuntimeRoot || !slices.Equal(c.rec.Exposed, req.Exposed) {
+	// What was asked for, not what it was changed to since.
+	if c.rec.Original() != req.Request || c.rec.RuntimeRoot != req.RuntimeRoot || !slices.Equal(c.rec.Exposed, req.Exposed) {
 		return false, v1.Errorf(http.StatusConflict, v1.CodeConflict,
 			"container %s holds a claim with other limits or of another runtime, and lives; stop it first, or choose another id", short(c.id))
 	}

@@ -19,14 +19,18 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/daemon/directory"
+	"github.com/gpushare/gpushare/daemon/event"
 	"github.com/gpushare/gpushare/daemon/nvml"
 	"github.com/gpushare/gpushare/daemon/proc"
 	"github.com/gpushare/gpushare/daemon/state"
 	"github.com/gpushare/gpushare/daemon/usage"
 	"github.com/gpushare/gpushare/daemon/window"
+	"github.com/gpushare/gpushare/internal/version"
 	"github.com/gpushare/gpushare/limiter"
 	"github.com/gpushare/gpushare/limiter/region"
 )
@@ -47,6 +51,9 @@ type Options struct {
 	Default limiter.Words
 	Policy  Policy
 	NVML    NVML
+	// Libraries returns the versioned directory of our libraries that containers
+	// get which start now; may be nil.
+	Libraries func() (string, error)
 	// Measure finds out what a context costs on a GPU, in bytes.
 	Measure func(ctx context.Context, uuid string) (uint64, error)
 	Log     *slog.Logger
@@ -63,6 +70,12 @@ type Manager struct {
 	node    *node
 	windows *window.Runner
 	started time.Time
+	events  *event.Log
+	// followers counts those who follow the events now.
+	followers atomic.Int64
+	// round is when the sweep in progress began, in nanoseconds since started; 0
+	// between two.
+	round atomic.Int64
 
 	ctx    context.Context // of the goroutines
 	cancel context.CancelFunc
@@ -75,6 +88,7 @@ type Manager struct {
 	// leftovers are directories that could not be removed yet.
 	leftovers map[string]bool
 	warnings  []string
+	lost      map[string]bool // GPUs whose loss was told
 }
 
 // container is one container. Its record is guarded by the Manager's mu.
@@ -88,6 +102,9 @@ type container struct {
 	// claimGroup is the claimant's control group, zero if unknown.
 	claimGroup proc.Group
 	nameTries  int
+	// resumed is set for a container that an earlier daemon started.
+	resumed bool
+	seen    seen
 
 	acct    sync.Mutex // guards what follows, and dir.Ledger
 	closed  bool
@@ -101,7 +118,8 @@ type container struct {
 func New(ctx context.Context, opt Options) (*Manager, error) {
 	m := &Manager{
 		opt: opt, log: opt.Log, started: time.Now(), windows: window.NewRunner(),
-		containers: make(map[string]*container), leftovers: make(map[string]bool),
+		containers: make(map[string]*container), leftovers: make(map[string]bool), lost: make(map[string]bool),
+		events: event.New(time.Now),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := m.prepare(); err != nil {
@@ -114,7 +132,9 @@ func New(ctx context.Context, opt Options) (*Manager, error) {
 		m.Close()
 		return nil, err
 	}
+	m.noteStart()
 	m.wg.Go(m.sweepLoop)
+	m.wg.Go(m.observeLoop)
 	return m, nil
 }
 
@@ -146,6 +166,22 @@ func (m *Manager) prepare() (err error) {
 		m.log.Warn("own control group unknown, carried on without", "err", err)
 	}
 	return nil
+}
+
+func (m *Manager) noteStart() {
+	m.mu.Lock()
+	n := len(m.containers)
+	m.mu.Unlock()
+	simulated := ""
+	if m.node.simulated() {
+		simulated = "SIMULATED: "
+	}
+	gpus, err := m.node.list()
+	text := fmt.Sprintf("%sgpushared %s, pid %d, driver %s, %d GPUs, %d containers taken up", simulated, version.String(), os.Getpid(), m.node.driverVersion(), len(gpus), n)
+	if err != nil {
+		text = fmt.Sprintf("gpushared %s, pid %d, no usable GPU: %v", version.String(), os.Getpid(), err)
+	}
+	m.events.Add(v1.Event{Reason: v1.EventDaemonStarted, Message: text})
 }
 
 func (m *Manager) containersDir() string { return filepath.Join(m.opt.RunDir, "c") }

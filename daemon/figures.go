@@ -115,20 +115,54 @@ func (m *Manager) sweepLoop() {
 	wait := sweepEvery
 	for sleep(m.ctx, wait) {
 		begin := time.Now()
+		m.round.Store(max(int64(m.now()), 1))
 		for _, e := range m.entries() {
-			_, _ = e.c.read(m.now(), true)
+			if u, err := e.c.read(m.now(), true); err == nil {
+				m.countDenied(e.c, u)
+			}
 			m.askName(e)
 		}
 		m.mu.Lock()
 		m.retryLeftoversLocked()
 		m.mu.Unlock()
+		m.round.Store(0)
 		wait = max(sweepEvery, sweepShare*time.Since(begin))
+	}
+}
+
+// namePod names a container of a pod, by what its bundle says.
+func (m *Manager) namePod(e entry) {
+	if e.rec.Engine != engine.Kubernetes && e.rec.Engine != engine.Containerd || e.rec.Name != "" {
+		return
+	}
+	m.mu.Lock()
+	tries := e.c.nameTries
+	e.c.nameTries++
+	m.mu.Unlock()
+	if tries > 0 {
+		return
+	}
+	if p, err := engine.PodOf(e.rec.Bundle); err == nil {
+		m.nameContainer(e.c, p.String())
+	}
+}
+
+// nameContainer keeps what a container is called.
+func (m *Manager) nameContainer(c *container, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.containers[c.id] != c {
+		return
+	}
+	c.rec.Name = name
+	if err := m.store.Save(c.rec); err != nil {
+		m.log.Warn("record not saved, carried on", "container", c.id, "err", err)
 	}
 }
 
 // askName asks docker, behind the caller's back, what a container is called.
 func (m *Manager) askName(e entry) {
-	if e.rec.Engine != engine.Docker || e.rec.Name != "" || e.rec.Init.IsZero() || m.opt.DockerHost == "" {
+	if m.namePod(e); e.rec.Engine != engine.Docker || e.rec.Name != "" || e.rec.Init.IsZero() || m.opt.DockerHost == "" {
 		return
 	}
 	m.mu.Lock()
@@ -143,14 +177,6 @@ func (m *Manager) askName(e entry) {
 			m.log.Debug("name not known", "container", e.c.id, "err", err)
 			return
 		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.containers[e.c.id] != e.c {
-			return
-		}
-		e.c.rec.Name = name
-		if err := m.store.Save(e.c.rec); err != nil {
-			m.log.Warn("record not saved, carried on", "container", e.c.id, "err", err)
-		}
+		m.nameContainer(e.c, name)
 	})
 }

@@ -21,6 +21,7 @@ import (
 const (
 	faultDirectory = "its directory is gone: restart the container"
 	faultPage      = "its limits page is damaged: restart the container"
+	faultVersion   = "its limits page is of another version of gpushare, which goes on to hold them: restart the container to change them"
 	faultRecord    = "its record was lost and rebuilt from its limits page"
 )
 
@@ -55,6 +56,7 @@ func (m *Manager) reconcile() error {
 // warnLocked keeps a warning for whoever asks the daemon how it is.
 func (m *Manager) warnLocked(text string) {
 	m.log.Warn("state needs attention", "err", text)
+	m.events.Add(v1.Event{Reason: v1.EventStateDamaged, Message: text})
 	const most = 20
 	if len(m.warnings) < most {
 		m.warnings = append(m.warnings, text)
@@ -63,7 +65,7 @@ func (m *Manager) warnLocked(text string) {
 
 // resumeLocked takes up the container of a record, or removes what is left of it.
 func (m *Manager) resumeLocked(r *state.Record) {
-	c := &container{id: r.ID, rec: r}
+	c := &container{id: r.ID, rec: r, resumed: true}
 	if r.BootID != m.bootID {
 		m.discardLocked(r.ID, "of an earlier boot")
 		return
@@ -74,7 +76,9 @@ func (m *Manager) resumeLocked(r *state.Record) {
 	}
 	if m.settleLocked(c); !m.aliveLocked(c) {
 		c.close()
-		m.discardLocked(r.ID, "ended while the daemon was away")
+		const why = "ended while the daemon was away"
+		m.discardLocked(r.ID, why)
+		m.noteLocked(c, v1.EventReleased, "%s; free again: %s", why, grantedWords(r.GPUs))
 		return
 	}
 	if err == nil {
@@ -83,11 +87,17 @@ func (m *Manager) resumeLocked(r *state.Record) {
 			dir.Close()
 			c.dir = nil
 		} else {
+			if r.Fault == faultVersion { // of a daemon in between
+				r.Fault = ""
+			}
 			restorePage(dir.Limits, r)
 		}
 	} else {
 		r.Fault = faultDirectory
-		if !errors.Is(err, directory.ErrNotMounted) {
+		switch {
+		case errors.Is(err, region.ErrVersion):
+			r.Fault = faultVersion
+		case !errors.Is(err, directory.ErrNotMounted):
 			r.Fault = faultPage
 		}
 	}
@@ -99,6 +109,7 @@ func (m *Manager) resumeLocked(r *state.Record) {
 	}
 	m.addLocked(c)
 	m.log.Info("container taken up", "container", r.ID, "pid", r.Init.PID)
+	m.noteLocked(c, v1.EventTakenUp, "pid %d, %s", r.Init.PID, grantedWords(r.GPUs))
 }
 
 // discardLocked removes what is left of a container that nobody lives of.
@@ -176,7 +187,9 @@ func (m *Manager) adoptLocked(id string) {
 		m.log.Warn("record not saved, carried on", "container", id, "err", err)
 	}
 	m.warnLocked(fmt.Sprintf("container %s: %s", short(id), faultRecord))
-	m.addLocked(&container{id: id, rec: r, dir: dir})
+	c := &container{id: id, rec: r, dir: dir, resumed: true}
+	m.addLocked(c)
+	m.noteLocked(c, v1.EventTakenUp, "pid %d, %s; %s", r.Init.PID, grantedWords(r.GPUs), faultRecord)
 }
 
 // oldest returns the process that started first: a container's first one is

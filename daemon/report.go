@@ -79,6 +79,7 @@ func (m *Manager) Container(ctx context.Context, ref string) (v1.Container, erro
 		if e.c == c {
 			out := m.describe(e, figures)
 			out.APIVersion = v1.APIVersion
+			out.Details = m.details(e)
 			return out, nil
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/daemon/place"
@@ -167,9 +169,11 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 		out.Old = append(out.Old, apiLimits(g))
 		out.New = append(out.New, apiLimits(next[i]))
 	}
+	before := c.rec.GPUs
 	if err := m.commitLocked(c, next, ch); err != nil {
 		return v1.Resize{}, err
 	}
+	m.noteLocked(c, v1.EventLimitChanged, "by gpushare set: %s → %s", grantedWords(before), grantedWords(next))
 	m.log.Info("limits changed", "container", c.id, "gpu", next[0].UUID, "limit_bytes", next[0].MemoryBytes,
 		"compute_milli", next[0].ComputeMilli, "ceiling_milli", next[0].CeilingMilli)
 	return out, nil
@@ -178,22 +182,35 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 // commitLocked writes new limits: the record first, since a daemon that dies in
 // between restores the page from it.
 func (m *Manager) commitLocked(c *container, next []state.GPU, ch change) error {
-	gpus, request := c.rec.GPUs, c.rec.Request
+	old := *c.rec
 	c.rec.GPUs = next
-	if !ch.profile.IsZero() {
-		c.rec.Request = v1.Request{Profile: ch.asked.Profile, GPU: request.GPU}
+	if c.rec.Asked == nil {
+		asked := c.rec.Request
+		c.rec.Asked = &asked
+	}
+	c.rec.Set = maps.Clone(c.rec.Set)
+	if c.rec.Set == nil || !ch.profile.IsZero() {
+		c.rec.Set = make(map[string]state.Set)
+	}
+	note := func(name, word string, to *string) {
+		*to = word
+		c.rec.Set[name] = state.Set{Word: word, Time: time.Now().UTC()}
+	}
+	if !ch.profile.IsZero() { // stands in the place of all words
+		c.rec.Request = v1.Request{GPU: old.Request.GPU}
+		note(v1.LimitProfile, ch.asked.Profile, &c.rec.Request.Profile)
 	}
 	if ch.memory != nil {
-		c.rec.Request.Memory = ch.asked.Memory
+		note(v1.LimitMemory, ch.asked.Memory, &c.rec.Request.Memory)
 	}
 	if ch.compute != nil {
-		c.rec.Request.Compute = ch.asked.Compute
+		note(v1.LimitCompute, ch.asked.Compute, &c.rec.Request.Compute)
 	}
 	if ch.ceiling != nil {
-		c.rec.Request.ComputeMax = ch.asked.ComputeMax
+		note(v1.LimitComputeMax, ch.asked.ComputeMax, &c.rec.Request.ComputeMax)
 	}
 	if err := m.store.Save(c.rec); err != nil {
-		c.rec.GPUs, c.rec.Request = gpus, request
+		*c.rec = old
 		return v1.Errorf(http.StatusInternalServerError, v1.CodeInternal, "change limits of %s: %w", m.nameLocked(c), err)
 	}
 	restorePage(c.dir.Limits, c.rec)

@@ -221,6 +221,7 @@ func (m *Manager) startedLocked(c *container, init proc.ID) {
 		m.log.Warn("record not saved, a restart looks it up again", "container", c.id, "err", err)
 	}
 	m.log.Info("container started", "container", c.id, "pid", init.PID)
+	m.noteLocked(c, v1.EventStarted, "pid %d", init.PID)
 }
 
 // aliveLocked reports whether anything of the container lives, or may still come
@@ -289,4 +290,5 @@ func (m *Manager) releaseLocked(c *container, why string) {
 		m.log.Warn("record not removed, a restart drops it", "container", c.id, "err", err)
 	}
 	m.log.Info("container released", "container", c.id, "why", why)
+	m.noteLocked(c, v1.EventReleased, "%s; free again: %s", why, grantedWords(c.rec.GPUs))
 }

@@ -75,29 +75,16 @@ func size(gpus []GPU, want limiter.Request) string {
 // noFit says what each GPU has left and what would fit now.
 func noFit(gpus []GPU, want limiter.Request) error {
 	var left []string
-	var roomiest *GPU
-	var most uint64
-	for i, g := range gpus {
+	for _, g := range gpus {
 		if g.Err != nil {
 			left = append(left, fmt.Sprintf("GPU %d: not usable", g.Index))
 			continue
 		}
 		bytes, milli := Free(g)
 		left = append(left, fmt.Sprintf("GPU %d: %s, %s", g.Index, quantity.FormatBytes(bytes), quantity.FormatShare(milli)))
-		if roomiest == nil || bytes > most {
-			roomiest, most = &gpus[i], bytes
-		}
 	}
 	advice := "who holds what: gpushare ps"
-	if roomiest != nil && most >= roomiest.ContextBytes && most >= 1<<20 {
-		fits := "memory " + down(most)
-		if limit, _ := want.On(roomiest.UsableBytes); limit.ComputeMilli > 0 {
-			if _, milli := Free(*roomiest); milli > 0 {
-				fits += " with compute " + quantity.FormatShare(min(milli, limit.ComputeMilli))
-			} else {
-				fits += " without compute"
-			}
-		}
+	if fits := largest(gpus, want); fits != "" {
 		advice = fmt.Sprintf("the largest that fits now is %s; %s", fits, advice)
 	}
 	ask := size(gpus, want)
@@ -106,4 +93,40 @@ func noFit(gpus []GPU, want limiter.Request) error {
 		subject = fmt.Sprintf("GPU %d has not", gpus[0].Index)
 	}
 	return v1.Errorf(http.StatusConflict, v1.CodeNoFit, "%s %s to give: %s; %s", subject, ask, strings.Join(left, " · "), advice)
+}
+
+// largest is the most of what is asked for that one of the GPUs has left, in words
+// that can be asked for; empty if none has anything. A GPU that has all of the
+// compute share goes before one that has more memory.
+func largest(gpus []GPU, want limiter.Request) string {
+	best, bestMilli, whole := uint64(0), uint32(0), false
+	asksCompute := false
+	for _, g := range gpus {
+		if g.Err != nil {
+			continue
+		}
+		bytes, milli := Free(g)
+		asked, err := want.On(g.UsableBytes)
+		if err == nil {
+			bytes = min(bytes, asked.MemoryBytes)
+		}
+		asksCompute = asksCompute || asked.ComputeMilli > 0
+		milli = min(milli, asked.ComputeMilli)
+		all := milli == asked.ComputeMilli
+		if bytes < max(g.ContextBytes, 1<<20) || bytes>>20<<20 < g.ContextBytes {
+			continue
+		}
+		if best == 0 || all && !whole || all == whole && bytes > best {
+			best, bestMilli, whole = bytes, milli, all
+		}
+	}
+	switch {
+	case best == 0:
+		return ""
+	case !asksCompute:
+		return "memory " + down(best)
+	case bestMilli == 0:
+		return "memory " + down(best) + " without compute"
+	}
+	return "memory " + down(best) + " with compute " + quantity.FormatShare(bestMilli)
 }

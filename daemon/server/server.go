@@ -43,6 +43,11 @@ type Backend interface {
 	Container(ctx context.Context, ref string) (v1.Container, error)
 	Resize(ctx context.Context, ref string, req v1.ResizeRequest) (v1.Resize, error)
 	Daemon(ctx context.Context) v1.Daemon
+	// Events calls begin, then send for each event. With q.Follow it goes on until
+	// ctx ends. It returns send's error.
+	Events(ctx context.Context, q v1.EventQuery, begin func(simulated bool), send func(v1.Event) error) error
+	// Health may wait for as long as there is no progress.
+	Health() error
 }
 
 // Listen makes the socket in runDir, mode 0600. It takes the place of an earlier
@@ -83,11 +88,14 @@ func Remove(runDir string) error {
 
 // Serve answers requests until ctx ends, then lets those in progress finish.
 func Serve(ctx context.Context, l net.Listener, b Backend, log *slog.Logger) error {
+	stopping, stopped := context.WithCancel(context.Background())
+	defer stopped()
 	s := &http.Server{
-		Handler: Handler(b), ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: readTimeout,
+		Handler: handler(b, stopping), ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: readTimeout,
 		MaxHeaderBytes: 16 << 10, ConnContext: withPeer,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	s.RegisterOnShutdown(stopped) // streams would not end by themselves
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
 	select {
@@ -128,7 +136,10 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 }
 
 // Handler answers requests with what the backend says.
-func Handler(b Backend) http.Handler {
+func Handler(b Backend) http.Handler { return handler(b, context.Background()) }
+
+// handler ends streams when stopping does.
+func handler(b Backend, stopping context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/claims", func(w http.ResponseWriter, r *http.Request) {
 		var req v1.ClaimRequest
@@ -165,6 +176,14 @@ func Handler(b Backend) http.Handler {
 	mux.HandleFunc("GET /v1/daemon", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, b.Daemon(r.Context()), nil)
 	})
+	mux.HandleFunc("GET /v1/health", func(w http.ResponseWriter, r *http.Request) {
+		if err := b.Health(); err != nil {
+			answer(w, nil, v1.Errorf(http.StatusServiceUnavailable, v1.CodeInternal, "no progress: %w", err))
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("GET /v1/events", func(w http.ResponseWriter, r *http.Request) { events(w, r, b, stopping) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, v1.Errorf(http.StatusNotFound, v1.CodeRequest, "%.20s %.100s is no call of %s", r.Method, r.URL.Path, v1.APIVersion))
 	})

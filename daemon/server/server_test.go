@@ -24,6 +24,32 @@ import (
 type backend struct {
 	caller atomic.Int64
 	block  chan struct{} // Containers waits for it
+	sick   error
+	events chan v1.Event // to come
+	ended  chan struct{} // closed when a follower was let go
+}
+
+func (b *backend) Health() error { return b.sick }
+
+func (b *backend) Events(ctx context.Context, q v1.EventQuery, begin func(bool), send func(v1.Event) error) error {
+	if q.Container == "nobody" {
+		return v1.Errorf(http.StatusNotFound, v1.CodeNotFound, "nothing is known of it")
+	}
+	begin(true)
+	if err := send(v1.Event{Seq: q.Since + 1, Container: q.Container, Message: "<&>"}); err != nil || !q.Follow {
+		return err
+	}
+	defer close(b.ended)
+	for {
+		select {
+		case e := <-b.events:
+			if err := send(e); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 func (*backend) Claim(_ context.Context, r v1.ClaimRequest) (v1.Claim, error) {

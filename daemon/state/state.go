@@ -45,6 +45,12 @@ type GPU struct {
 	CeilingMilli uint32 `json:"ceiling_milli"`
 }
 
+// Set is a word that `gpushare set` put in the place of the one asked for.
+type Set struct {
+	Word string    `json:"word"`
+	Time time.Time `json:"time"`
+}
+
 // Record is what is kept of a container.
 type Record struct {
 	ID          string     `json:"id"`
@@ -62,6 +68,11 @@ type Record struct {
 	Init  proc.ID    `json:"init"`
 	Group proc.Group `json:"group"`
 	GPUs  []GPU      `json:"gpus"`
+	// Asked is what the container asked for when it was claimed, once a word of
+	// Request has been changed since.
+	Asked *v1.Request `json:"asked,omitempty"`
+	// Set holds the words that were changed since, by the name of the limit.
+	Set map[string]Set `json:"set,omitempty"`
 	// Fault says what of the container's enforcement was lost for good.
 	Fault string `json:"fault,omitempty"`
 	// Name and Engine are what the engine calls it.
@@ -72,6 +83,14 @@ type Record struct {
 
 	// unknown holds fields of a newer daemon, kept over a downgrade.
 	unknown map[string]json.RawMessage
+}
+
+// Original is what the container asked for when it was claimed.
+func (r *Record) Original() v1.Request {
+	if r.Asked != nil {
+		return *r.Asked
+	}
+	return r.Request
 }
 
 // file is what is on disk.
@@ -254,7 +273,7 @@ func decode(raw []byte) (*Record, error) {
 // known lists the fields that Record has.
 var known = []string{
 	"id", "boot_id", "generation", "bundle", "runtime_root", "mount_label", "request", "source",
-	"created", "claimant", "init", "group", "gpus", "fault", "name", "engine", "exposed",
+	"created", "claimant", "init", "group", "gpus", "fault", "name", "engine", "exposed", "asked", "set",
 }
 
 func (r *Record) validate() error {

@@ -27,6 +27,7 @@ func record(id string) *Record {
 		Claimant: proc.ID{PID: 4, Start: 5}, Init: proc.ID{PID: 6, Start: 7}, Group: proc.Group{Hierarchy: "devices", Path: "/x"},
 		GPUs: []GPU{{UUID: "GPU-1", Index: 1, MemoryBytes: 8 << 30, ComputeMilli: 300, CeilingMilli: 300}},
 		Name: "n", Engine: "docker", Exposed: []string{"privileged"}, Fault: "f",
+		Asked: &v1.Request{Memory: "4Gi"}, Set: map[string]Set{"memory": {Word: "8Gi", Time: time.Unix(1700000009, 0).UTC()}},
 	}
 }
 

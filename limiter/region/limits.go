@@ -18,6 +18,9 @@ import (
 // layout version, or has been tampered with.
 var ErrLayout = errors.New("not a region of this layout")
 
+// ErrVersion is the ErrLayout of a page that another version of gpushare made.
+var ErrVersion = fmt.Errorf("made by another version: %w", ErrLayout)
+
 // Limits is the daemon's writable mapping of one container's limits page. Its
 // methods may be called from several goroutines; two writers of the same field
 // must agree between themselves.
@@ -58,6 +61,10 @@ func OpenLimits(path string) (*Limits, error) {
 		return nil, fmt.Errorf("open limits page %s: %w", path, err)
 	}
 	h := &l.page.Header
+	if version := h.Version; h.Magic == LimitsMagic && version != Version {
+		l.Close()
+		return nil, fmt.Errorf("open limits page %s: layout version %d, this is %d: %w", path, version, uint32(Version), ErrVersion)
+	}
 	if h.Magic != LimitsMagic || h.Version != Version || h.Size != LimitsSize ||
 		h.GPUCount == 0 || h.GPUCount > MaxGPUs || h.LedgerSize != uint64(LedgerSize(int(h.GPUCount))) {
 		l.Close()

@@ -97,6 +97,16 @@ func TestOpenLimitsRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want ErrLayout", name, err)
 		}
 	}
+	other := filepath.Join(dir, "other")
+	l, err := CreateLimits(other, make([]GPULimit, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.page.Header.Version = Version + 1
+	l.Close()
+	if _, err := OpenLimits(other); !errors.Is(err, ErrVersion) || !errors.Is(err, ErrLayout) {
+		t.Errorf("another version: %v", err)
+	}
 	target := filepath.Join(dir, "zeros")
 	if err := os.Symlink(target, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)

@@ -196,6 +196,11 @@ func TestPodOfTwo(t *testing.T) {
 			if !strings.Contains(ps, one.id) || !strings.Contains(ps, two.id) || strings.Contains(ps, p.ID) {
 				t.Errorf("ps should show both containers and not the sandbox: %s", ps)
 			}
+			// Known by what Kubernetes calls them.
+			c := inspected(t, k.n, container{id: p.Name + "/two"})
+			if c.ID != two.id || c.Details.Pod == nil || c.Details.Pod.Name != p.Name || c.Details.Pod.Container != "two" {
+				t.Errorf("%s/two is %s, pod %+v", p.Name, c.ID, c.Details.Pod)
+			}
 			for c, s := range held {
 				if err := s.Wait(); err != nil {
 					t.Errorf("the holder in %s: %v: %s", c.id, err, s.Stderr())

@@ -122,7 +122,7 @@ type bare struct{ n *node.Node }
 
 func (b bare) bundle(t *testing.T, env []string, args ...string) (container, *node.Bundle) {
 	t.Helper()
-	id := fmt.Sprintf("c%d", serial.Add(1))
+	id := fmt.Sprintf("c%04d", serial.Add(1)) // none is part of another
 	bundle, err := b.n.NewBundle(within(t), id, node.Spec{Rootfs: image(b.n), Args: args, Env: env})
 	if err != nil {
 		t.Fatal(err)

@@ -84,6 +84,11 @@ func (c *Client) Daemon(ctx context.Context) (Daemon, error) {
 	return out, c.do(ctx, "GET", "/v1/daemon", nil, &out)
 }
 
+// Health returns nil if the daemon makes progress.
+func (c *Client) Health(ctx context.Context) error {
+	return c.do(ctx, "GET", "/v1/health", nil, nil)
+}
+
 // do sends in as JSON, if any, and reads the answer into out, if any. Every
 // error that it returns is an *Error.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
@@ -136,7 +141,7 @@ func (c *Client) unreachable(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return Errorf(0, CodeDaemonDown, "cannot reach the gpushare daemon at %s: permission denied for uid %d; only root may. Run this with sudo.%w", at, os.Getuid(), quiet{err})
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return Errorf(0, CodeDaemonDown, "cannot reach the gpushare daemon at %s: it is not running. Start it as root: gpushared.%s%w", at, tail, quiet{err})
+		return Errorf(0, CodeDaemonDown, "cannot reach the gpushare daemon at %s: it is not running. Start it as root: gpushared (with systemd: systemctl start gpushared).%s%w", at, tail, quiet{err})
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &ne) && ne.Timeout():
 		return Errorf(0, CodeTimeout, "the gpushare daemon at %s gave no answer within %s. See its log.%s%w", at, c.timeout, tail, quiet{err})
 	}

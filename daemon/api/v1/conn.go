@@ -21,8 +21,10 @@ const maxHead = 64 << 10
 // answer is what the daemon said. The body must be closed.
 type answer struct {
 	status int
-	body   io.Reader
-	close  func() error
+	// simulated is what SimulatedHeader says.
+	simulated bool
+	body      io.Reader
+	close     func() error
 }
 
 func (a *answer) Close() error { return a.close() }
@@ -58,35 +60,39 @@ func open(ctx context.Context, socket, method, path string, body []byte) (_ *ans
 	_, writing := conn.Write(append([]byte(head+"\r\n"), body...))
 	limited := &io.LimitedReader{R: conn, N: maxHead}
 	r := bufio.NewReader(limited)
-	status, length, err := readHead(r)
+	a, length, err := readHead(r)
 	if err != nil {
 		return nil, errors.Join(writing, err)
 	}
 	limited.N = 1<<63 - 1
-	a := &answer{status: status, body: &whole{r: r, left: length, ctx: ctx}, close: end}
+	a.body, a.close = &whole{r: r, left: length, ctx: ctx}, end
 	return a, nil
 }
 
 // readHead reads up to the empty line. length is -1 if the answer does not say.
-func readHead(r *bufio.Reader) (status int, length int64, err error) {
+func readHead(r *bufio.Reader) (_ *answer, length int64, err error) {
 	line, err := readLine(r)
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
+	a := &answer{}
 	protocol, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")
-	if status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(protocol, "HTTP/1.") || status < 200 || status > 599 {
-		return 0, 0, fmt.Errorf("read its answer: %.60q is no status line of HTTP", line)
+	if a.status, err = strconv.Atoi(code); err != nil || !strings.HasPrefix(protocol, "HTTP/1.") || a.status < 200 || a.status > 599 {
+		return nil, 0, fmt.Errorf("read its answer: %.60q is no status line of HTTP", line)
 	}
 	for length = -1; ; {
 		if line, err = readLine(r); err != nil || line == "" {
-			return status, length, err
+			return a, length, err
 		}
 		key, value, _ := strings.Cut(line, ":")
 		if strings.EqualFold(key, "Content-Length") {
 			if length, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64); err != nil || length < 0 {
-				return 0, 0, fmt.Errorf("read its answer: content length %.60q", value)
+				return nil, 0, fmt.Errorf("read its answer: content length %.60q", value)
 			}
+		}
+		if strings.EqualFold(key, SimulatedHeader) {
+			a.simulated = strings.TrimSpace(value) == "true"
 		}
 	}
 }

@@ -11,9 +11,13 @@
 //	GET    /v1/containers/{ref}                → Container
 //	PATCH  /v1/containers/{ref}  ResizeRequest → Resize
 //	GET    /v1/daemon                          → Daemon
+//	GET    /v1/health                          → 204: it makes progress
+//	GET    /v1/events                          → Event, one a line
+//
+// Events take ?since=SEQ, ?follow=1 and ?container=REF.
 //
 // A ref is a container's id, a prefix of it that only one container has, or its
-// name. Every answer but 204 carries apiVersion. A refusal is an HTTP status of
+// name. Every answer but 204 and events carries apiVersion. A refusal is an HTTP status of
 // 400 or more with an Error as the body.
 //
 // Fields are only ever added. Sizes are bytes, shares are milli-GPU (thousandths

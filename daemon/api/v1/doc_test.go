@@ -10,6 +10,27 @@ import (
 	"testing"
 )
 
+// Each reason of an event has an entry in the reference.
+func TestEventsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/reference/daemon.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("events.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`Event[A-Za-z]+ += "([A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 10 {
+		t.Fatalf("%d reasons found", len(found))
+	}
+	for _, m := range found {
+		if !strings.Contains(string(doc), "`"+m[1]+"`") {
+			t.Errorf("%s has no entry", m[1])
+		}
+	}
+}
+
 // sources are the files that define the codes: of the daemon and its clients, of
 // the runtime, of the createContainer hook.
 var sources = []string{"doc.go", "../../../hook/errors.go", "../../../hook/inject/options.go"}

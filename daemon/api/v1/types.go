@@ -157,6 +157,8 @@ type Container struct {
 	Exposed []string       `json:"exposed,omitempty"`
 	Created time.Time      `json:"created"`
 	GPUs    []ContainerGPU `json:"gpus"`
+	// Details are there when one container was asked for.
+	Details *Details `json:"details,omitempty"`
 }
 
 // ContainerList is the answer of GET /v1/containers.

@@ -62,7 +62,56 @@ func (b backend) List(context.Context) v1.ContainerList {
 	return out
 }
 
-func (b backend) Container(context.Context, string) (v1.Container, error) { return v1.Container{}, nil }
+func (b backend) Container(ctx context.Context, ref string) (v1.Container, error) {
+	for _, c := range b.List(ctx).Containers {
+		if c.Name != ref {
+			continue
+		}
+		c.APIVersion = v1.APIVersion
+		if slot := 3; ref == "train" {
+			c.Details = &v1.Details{
+				Asked: v1.Request{Memory: "8Gi", Compute: "50%"},
+				Set:   map[string]v1.SetWord{v1.LimitMemory: {Word: "10Gi", Time: c.Created.Add(time.Hour)}},
+				Pod:   &v1.Pod{Namespace: "ml", Name: "train-0", Container: "main"}, Bundle: "/run/b", RuntimeRoot: "/run/runc",
+				Cgroup: "/docker/a1", Directory: "/run/gpushare/c/a1", ClaimantPID: 70,
+				Libraries: []v1.Library{{Directory: "/usr/local/lib/gpushare/0.1.0-abc", Processes: 2}, {Processes: 1}},
+				Processes: []v1.Process{
+					{PID: 71, ContainerPID: 1, Command: "python3", Slot: &slot, MemoryBytes: 7 * gib, Library: "/usr/local/lib/gpushare/0.1.0-abc"},
+					{PID: 80, ContainerPID: 9, Command: "a\x1bb"},
+				},
+				ProcessesTotal: 70, Events: events()[:2],
+			}
+		}
+		return c, nil
+	}
+	return v1.Container{}, v1.Errorf(http.StatusNotFound, v1.CodeNotFound, "no container %q holds a share; see: gpushare ps", ref)
+}
+
+func events() []v1.Event {
+	at, gpu := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 0
+	return []v1.Event{
+		{Seq: 11, Time: at, Container: strings.Repeat("a1", 32), Reason: v1.EventClaimed, Message: "asked for memory 8Gi (by env): 8 GiB of GPU 0", GPU: &gpu},
+		{Seq: 12, Time: at.Add(time.Second), Container: strings.Repeat("a1", 32), Name: "train", Reason: v1.EventLimitChanged, Message: "8 GiB → 10 GiB", GPU: &gpu},
+		{Seq: 13, Time: at.Add(2 * time.Second), Reason: v1.EventRefused, Message: "asked for memory 99Gi: no room"},
+	}
+}
+
+func (b backend) Events(_ context.Context, q v1.EventQuery, begin func(bool), send func(v1.Event) error) error {
+	if q.Container == "nobody" {
+		return v1.Errorf(http.StatusNotFound, v1.CodeNotFound, "nothing is known of a container %q; see: gpushare events", q.Container)
+	}
+	begin(!b.empty)
+	for _, e := range events() {
+		if e.Seq > q.Since && (q.Container == "" || e.Container != "") {
+			if err := send(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (backend) Health() error { return nil }
 
 func (backend) Resize(_ context.Context, ref string, r v1.ResizeRequest) (v1.Resize, error) {
 	if ref != "llm" {
@@ -134,7 +183,18 @@ func TestGolden(t *testing.T) {
 		"ps-form":         {full, []string{"ps", "-o", "xml"}, 2},
 		"daemon":          {full, []string{"daemon"}, 0},
 		"daemon-json":     {full, []string{"daemon", "-o=json"}, 0},
-		"daemon-no-gpu":   {empty, []string{"daemon"}, 0},
+		"daemon-no-gpu":   {empty, []string{"daemon"}, 4},
+		"events":          {full, []string{"events"}, 0},
+		"events-of":       {full, []string{"events", "train", "-o", "json"}, 0},
+		"events-since":    {full, []string{"events", "--since", "2026-01-02T03:04:06Z"}, 0},
+		"events-when":     {full, []string{"events", "--since", "yesterday"}, 2},
+		"events-unknown":  {full, []string{"events", "nobody"}, 5},
+		"events-two":      {full, []string{"events", "a", "b"}, 2},
+		"inspect":         {full, []string{"inspect", "train", "llm"}, 0},
+		"inspect-json":    {full, []string{"inspect", "-o", "json", "train"}, 0},
+		"inspect-unknown": {full, []string{"inspect", "nobody", "train", "noone"}, 5},
+		"inspect-whom":    {full, []string{"inspect"}, 2},
+		"inspect-form":    {full, []string{"inspect", "-o", "table", "train"}, 2},
 		"set":             {full, []string{"set", "llm", "--gpu-memory", "12g", "--gpu-compute", "40%", "--gpu-compute-max=60%"}, 0},
 		"set-flags-first": {full, []string{"set", "--gpu-memory=12Gi", "llm"}, 0},
 		"set-soft":        {full, []string{"set", "llm", "--soft", "--gpu-memory", "6Gi"}, 0},
@@ -177,12 +237,39 @@ func TestGolden(t *testing.T) {
 				t.Error("colour in a file")
 			}
 			if strings.Contains(strings.Join(tc.args, " "), "json") {
-				var v map[string]any
-				if err := json.Unmarshal([]byte(out), &v); err != nil || v["apiVersion"] != v1.APIVersion {
-					t.Errorf("JSON: %v, apiVersion %v", err, v["apiVersion"])
-				}
+				checkJSON(t, tc.args[0], out)
 			}
 		})
+	}
+}
+
+// checkJSON fails unless out is one versioned object; inspect has a list of those,
+// events have an object a line.
+func checkJSON(t *testing.T, command, out string) {
+	t.Helper()
+	var v map[string]any
+	var list []map[string]any
+	switch command {
+	case "events":
+		for line := range strings.Lines(out) {
+			if err := json.Unmarshal([]byte(line), &v); err != nil || v["seq"] == nil {
+				t.Errorf("JSON: %v in %q", err, line)
+			}
+		}
+		return
+	case "inspect":
+		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) == 0 {
+			t.Errorf("JSON: %v, %d containers", err, len(list))
+			return
+		}
+		v = list[0]
+	default:
+		if err := json.Unmarshal([]byte(out), &v); err != nil {
+			t.Errorf("JSON: %v", err)
+		}
+	}
+	if v["apiVersion"] != v1.APIVersion {
+		t.Errorf("JSON: apiVersion %v", v["apiVersion"])
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 func (t *terminal) daemonCommand() *cli.Command {
 	return &cli.Command{
-		Name: "daemon", Usage: "say how the daemon and this node's GPUs are; exit status 3 if it is down",
+		Name: "daemon", Usage: "say how the daemon and this node's GPUs are; exit status 3 if it is down, 4 if no GPU is usable",
 		UsageText: "gpushare daemon\ngpushare daemon -o json",
 		Flags:     []cli.Flag{outputFlag("table or json")},
 		Action: func(c *cli.Context) error {
@@ -33,10 +33,16 @@ func (t *terminal) daemonCommand() *cli.Command {
 				return err
 			}
 			if f == "json" {
-				return t.json(d)
+				err = t.json(d)
+			} else {
+				t.simulated(d.Simulated)
+				err = daemonTable(t.out, d)
 			}
-			t.simulated(d.Simulated)
-			return daemonTable(t.out, d)
+			if err == nil && d.Reason != "" {
+				// The daemon works; what it is for does not.
+				return v1.Errorf(0, v1.CodeNoGPU, "no NVIDIA GPU is usable on this node: %s", d.Reason)
+			}
+			return err
 		},
 	}
 }

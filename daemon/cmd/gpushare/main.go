@@ -35,7 +35,7 @@ func (t *terminal) run(args []string) int {
 	app := &cli.App{
 		Name:            "gpushare",
 		Usage:           "let containers share this node's GPUs, each held to its share",
-		UsageText:       "gpushare run --gpu-memory 8Gi --gpu-compute 30% --rm IMAGE [COMMAND …]\ngpushare ps\ngpushare set NAME --gpu-memory 12Gi\ngpushare daemon",
+		UsageText:       "gpushare run --gpu-memory 8Gi --gpu-compute 30% --rm IMAGE [COMMAND …]\ngpushare ps\ngpushare set NAME --gpu-memory 12Gi\ngpushare inspect NAME\ngpushare events -f\ngpushare daemon",
 		Version:         version.String(),
 		HideHelpCommand: true,
 		Writer:          t.out,
@@ -53,7 +53,7 @@ func (t *terminal) run(args []string) int {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			t.runCommand(), t.psCommand(), t.setCommand(), t.daemonCommand(), t.configCommand(),
+			t.runCommand(), t.psCommand(), t.setCommand(), t.inspectCommand(), t.eventsCommand(), t.daemonCommand(), t.configCommand(),
 			t.installCommand(), t.uninstallCommand(), t.doctorCommand(), t.versionCommand(),
 		},
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,17 +117,10 @@ func (d *running) wait(t *testing.T) int {
 
 func TestWithoutAGPU(t *testing.T) {
 	base := node(t)
-	notify := filepath.Join(base, "notify.sock")
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notify, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer manager.Close()
-	d := launch(t, base, "NOTIFY_SOCKET="+notify)
-	manager.SetReadDeadline(time.Now().Add(10 * time.Second))
-	b := make([]byte, 64)
-	if n, err := manager.Read(b); err != nil || string(b[:n]) != "READY=1" {
-		t.Fatalf("the service manager was told %q, %v\n%s", b[:n], err, d.log)
+	s := newServiceManager(t, filepath.Join(base, "notify.sock"))
+	d := launch(t, base, s.env()...)
+	if first := s.told(t); first["READY"] != "1" || first["STATUS"] != "0 containers hold a share" {
+		t.Fatalf("the service manager was told %q\n%s", first, d.log)
 	}
 	// It listens before it says so.
 	got, err := d.client.Daemon(context.Background())

@@ -11,12 +11,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/daemon"
+	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/daemon/calibrate"
 	"github.com/gpushare/gpushare/daemon/nvml"
 	"github.com/gpushare/gpushare/daemon/server"
@@ -51,7 +51,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	prober := &calibrate.Prober{Command: command, NVML: library}
 	m, err := daemon.New(ctx, daemon.Options{
 		RunDir: cfg.RunDir, StateDir: cfg.StateDir, DockerHost: cfg.DockerHost, Default: cfg.DefaultShare.Words(), Policy: policy,
-		NVML: library, Measure: prober.Measure, Log: log,
+		NVML: library, Measure: prober.Measure, Libraries: cfg.LibraryDirectory, Log: log,
 	})
 	if err != nil {
 		return err
@@ -69,12 +69,19 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if d.Reason != "" {
 		log.Warn("no GPU, claims are refused until there is one", "err", d.Reason)
 	}
-	if err := notify("READY=1"); err != nil {
+	g, err := newGuard(cfg.RunDir, m, log)
+	if err != nil {
+		return err
+	}
+	if err := notify("READY=1", "STATUS="+g.status()); err != nil {
 		log.Warn("service manager not told, carried on", "err", err)
 	}
-	err = server.Serve(ctx, l, m, log)
-	_ = notify("STOPPING=1")
+	err = serveGuarded(ctx, l, m, g, log)
+	_ = notify("STOPPING=1", "STATUS=ending")
 	log.Info("ended, limits of running containers stay in force")
+	if errors.Is(err, errTaken) {
+		return err // the socket that is there now is another's
+	}
 	return errors.Join(err, server.Remove(cfg.RunDir))
 }
 
@@ -87,13 +94,57 @@ func policyOf(cfg *config.Config) (daemon.Policy, error) {
 	}, err
 }
 
+// serveGuarded serves until ctx ends or the guard finds that there is no sense
+// in it any more.
+func serveGuarded(ctx context.Context, l net.Listener, m *daemon.Manager, g *guard, log *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	guarded := make(chan error, 1)
+	go func() {
+		guarded <- g.run(ctx)
+		cancel()
+	}()
+	err := server.Serve(ctx, l, m, log)
+	cancel()
+	return errors.Join(<-guarded, err)
+}
+
+// newGuard returns the guard of a daemon that listens in runDir.
+func newGuard(runDir string, m *daemon.Manager, log *slog.Logger) (*guard, error) {
+	g := &guard{every: guardEvery, notify: notify, log: log}
+	// Asked for at most every third of the time, so that one answer may be late.
+	if d := watchdog(); d > 0 {
+		g.every = max(d/3, time.Millisecond)
+	}
+	client := v1.NewClient(filepath.Join(runDir, v1.SocketName)).WithTimeout(g.every)
+	g.health = client.Health
+	g.status = func() string {
+		text := fmt.Sprintf("%d containers hold a share", m.Containers())
+		if m.Simulated() {
+			text = "SIMULATED: " + text
+		}
+		return text
+	}
+	for _, name := range []string{v1.SocketName, lockName} {
+		k, err := keep(filepath.Join(runDir, name))
+		if err != nil {
+			return nil, err
+		}
+		g.files = append(g.files, k)
+	}
+	return g, nil
+}
+
+// lockName is the file in the run directory that keeps a second daemon away.
+const lockName = "gpushared.lock"
+
 // lockRunDir keeps a second daemon away from the run directory for as long as
 // the file is open.
 func lockRunDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make run directory: %w", err)
 	}
-	path := filepath.Join(dir, "gpushared.lock")
+	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock run directory: %w", err)
@@ -106,24 +157,4 @@ func lockRunDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("lock run directory: %w", err)
 	}
 	return f, nil
-}
-
-// notify tells the service manager, if there is one.
-func notify(state string) error {
-	path := os.Getenv("NOTIFY_SOCKET")
-	if path == "" {
-		return nil
-	}
-	if strings.HasPrefix(path, "@") {
-		path = "\x00" + path[1:]
-	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		return fmt.Errorf("notify service manager: %w", err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write([]byte(state)); err != nil {
-		return fmt.Errorf("notify service manager: %w", err)
-	}
-	return nil
 }
