@@ -71,7 +71,7 @@ func healthy(t *testing.T) Node {
 		write("bin/"+p, "", 0o755)
 	}
 	for _, l := range []string{"libcuda.so.1", "libnvidia-ml.so.1"} {
-		write("lib/gpushare/"+l, "", 0o755)
+		write("lib/gpushare/"+l, "x", 0o755)
 	}
 	cuda, nvml := write("driver/libcuda.so.1", "", 0o755), write("driver/libnvidia-ml.so.1", "", 0o755)
 	spec := write("driver/nvidia.json", `{"cdiVersion": "0.6.0", "kind": "nvidia.com/gpu", "devices": [{"name": "0", "containerEdits": {}}],
