@@ -129,6 +129,14 @@ func hookProgram(path string) (string, error) {
 	return path, nil
 }
 
+// nvidiaRuntime says whether path is NVIDIA's runtime, or a link to it. Below ours it
+// would have the last word about the spec.
+func nvidiaRuntime(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return strings.HasPrefix(filepath.Base(path), "nvidia-container-runtime") ||
+		(err == nil && strings.HasPrefix(filepath.Base(real), "nvidia-container-runtime"))
+}
+
 // runtimePath is where plain names of low-level runtimes are looked up. PATH is
 // not asked: whoever sets it would choose what root runs.
 var runtimePath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
@@ -169,6 +177,9 @@ func lowLevelRuntime(names []string, self fs.FileInfo) (string, error) {
 			}
 			if err := config.CheckRootOwned(path); err != nil {
 				return "", fmt.Errorf("use the low-level runtime: %w", err)
+			}
+			if nvidiaRuntime(path) {
+				return "", fmt.Errorf("use %s as the low-level runtime: it would put the driver over our limits, and into containers that we leave alone: name runc or crun in runtimes of config.toml, and gpushare-runtime in those of NVIDIA's", path)
 			}
 			return path, nil
 		}

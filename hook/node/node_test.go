@@ -164,6 +164,11 @@ func TestLowLevelRuntime(t *testing.T) {
 	if err := os.Symlink(exe, link); err != nil {
 		t.Fatal(err)
 	}
+	nvidia := write(t, filepath.Join(dir, "nvidia-container-runtime.cdi"), "x", 0o755)
+	nvidiaLink := filepath.Join(dir, "low")
+	if err := os.Symlink(nvidia, nvidiaLink); err != nil {
+		t.Fatal(err)
+	}
 	user := write(t, filepath.Join(dir, "user"), "x", 0o755)
 	if err := os.Chown(user, 1000, 0); err != nil {
 		t.Fatal(err)
@@ -174,6 +179,8 @@ func TestLowLevelRuntime(t *testing.T) {
 		"a user's":            {user, "belongs to uid 1000"},
 		"no program":          {write(t, filepath.Join(dir, "data"), "x", 0o644), "no program"},
 		"a directory":         {dir, "no program"},
+		"NVIDIA's":            {nvidia, "over our limits"},
+		"NVIDIA's by a link":  {nvidiaLink, "over our limits"},
 		"absent":              {"no-such-runtime", "none of no-such-runtime is installed"},
 	} {
 		// The good one behind must not be taken instead.
