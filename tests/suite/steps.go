@@ -119,7 +119,7 @@ func e2e(pattern string, flags ...string) []step {
 // that are built, nothing left out.
 func everyEngine() step {
 	return goTest("docker, kubernetes, images", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m",
-		"-run", "^(TestDocker|TestKubernetes$|TestImagesOwnLibcuda|TestForeignCode|TestNothingIsFree|TestRightsAndRestart)", "./tests/e2e/...", "-args", "-engines")
+		"-run", "^(TestDocker|TestCtr|TestKubernetes$|TestImagesOwnLibcuda|TestForeignCode|TestNothingIsFree|TestRightsAndRestart)", "./tests/e2e/...", "-args", "-engines")
 }
 
 // clients runs the Python clients that must work, and others if flags say so.
