@@ -98,19 +98,15 @@ func (m *mount) hostDev(h *Host) bool {
 	return m.kind == "devtmpfs" || (m.bind() && h.real(m.source) == "/dev")
 }
 
-// vendorHook says whether the hook injects NVIDIA's driver, in either form:
-// the old prestart hook or the hooks of a CDI spec.
+// vendorHook says whether the hook injects NVIDIA's driver, in either form: the
+// old prestart hook or the hooks of a CDI spec. All arguments are looked at: the
+// program may stand behind env, sh -c, or a runtime of NVIDIA's own.
 func (e *entry) vendorHook() bool {
-	programs := []string{e.path}
-	programs = append(programs, e.args...)
-	for _, p := range programs[:min(len(programs), 2)] {
-		switch base := path.Base(p); {
-		case strings.HasPrefix(base, "nvidia-container"), strings.HasPrefix(base, "libnvidia-container"),
-			base == "nvidia-cdi-hook", base == "nvidia-ctk":
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(append([]string{e.path}, e.args...), func(p string) bool {
+		base := path.Base(p)
+		return strings.HasPrefix(base, "nvidia-container") || strings.HasPrefix(base, "libnvidia-container") ||
+			base == "nvidia-cdi-hook" || base == "nvidia-ctk"
+	})
 }
 
 // Reasons says what makes this a GPU container; none means that it is not one

@@ -263,7 +263,6 @@ func (s *Spec) readHooks() error {
 			if e.args, err = raw.texts("args"); err != nil {
 				return err
 			}
-			e.path, e.args = behindContainerd(e.path, e.args)
 			s.hooks = append(s.hooks, e)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The hook of `ctr run --gpus` makes a GPU container, and does not survive the edit
-// of one that asks for a share.
-func TestHookBehindContainerd(t *testing.T) {
+// A hook that calls NVIDIA's programs through others, such as that of `ctr run --gpus`,
+// makes a GPU container, and does not survive the edit of one that asks for a share.
+func TestHookBehindAnother(t *testing.T) {
 	for args, vendor := range map[string]bool{
 		`"containerd","oci-hook","--","/usr/bin/nvidia-container-cli","--load-kmods","configure","--device=0"`: true,
 		`"containerd","oci-hook","nvidia-container-cli"`:                                                       true,
@@ -19,6 +19,8 @@ func TestHookBehindContainerd(t *testing.T) {
 		`"containerd","oci-hook","--","/usr/bin/other"`:                                                        false,
 		`"containerd","oci-hook","--"`:                                                                         false,
 		`"containerd","oci-hook"`:                                                                              false,
+		`"env","A=b","oci-hook","/usr/bin/nvidia-ctk"`:                                                         true,
+		`"sh","-c","oci-hook; exec /usr/bin/nvidia-container-cli configure"`:                                   true,
 	} {
 		for _, stage := range []string{"prestart", "createRuntime", "createContainer"} {
 			spec := fmt.Sprintf(`{"ociVersion":"1.0.2","process":{"args":["sh"],"cwd":"/"},"root":{"path":"rootfs"},
