@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +88,11 @@ func (d *docker) probe(ctx context.Context, limit uint64) (err error) {
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
-	if _, err := d.api.raw(ctx, http.MethodPost, "/images/create", url.Values{"fromSrc": {"-"}, "repo": {probeName}, "tag": {name}}, &archive); err != nil {
+	// What is being made is waited for, also after a Ctrl-C: dockerd would go on making
+	// it, and it could not be swept away before it is there.
+	making, done := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	defer done()
+	if _, err := d.api.raw(making, http.MethodPost, "/images/create", url.Values{"fromSrc": {"-"}, "repo": {probeName}, "tag": {name}}, &archive); err != nil {
 		return fmt.Errorf("make the probe's image: %w", err)
 	}
 	create := map[string]any{
@@ -98,10 +103,13 @@ func (d *docker) probe(ctx context.Context, limit uint64) (err error) {
 		"NetworkDisabled": true,
 		"HostConfig":      map[string]any{"Runtime": Handler, "NetworkMode": "none"},
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	var made struct {
 		ID string `json:"Id"`
 	}
-	if err := d.api.call(ctx, http.MethodPost, "/containers/create", url.Values{"name": {name}}, create, &made); err != nil {
+	if err := d.api.call(making, http.MethodPost, "/containers/create", url.Values{"name": {name}}, create, &made); err != nil {
 		return fmt.Errorf("create the probe container: %w", err)
 	}
 	at := "/containers/" + made.ID
@@ -203,10 +211,7 @@ func (c *containerd) probe(ctx context.Context, limit uint64) (err error) {
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
-		// What is gone already, as it is after a probe that went well, says so.
-		_, _ = c.ctl(clean, "tasks", "rm", "--force", name)
-		_, _ = c.ctl(clean, "containers", "rm", name)
-		_, _ = c.ctl(clean, "namespaces", "rm", probeName)
+		err = errors.Join(err, c.sweep(clean, name))
 	}()
 	out, err := c.ctl(ctx, "run", "--rm", "--rootfs", "--runtime", c.shim, "--fifo-dir", filepath.Join(dir, "fifo"), "--cgroup", "/"+name, "--env", fmt.Sprintf("GPUSHARE_MEMORY=%dB", limit),
 		rootfs, name, probePath, fmt.Sprint(limit))
@@ -219,6 +224,26 @@ func (c *containerd) probe(ctx context.Context, limit uint64) (err error) {
 		status = failed.ExitCode()
 	}
 	return said(out, status)
+}
+
+// sweep removes a probe's container and its namespace. What ctr had begun when it was
+// ended may still be on its way, so it is looked for until it is gone.
+func (c *containerd) sweep(ctx context.Context, name string) error {
+	for {
+		// What is gone already, as it is after a probe that went well, says so.
+		_, _ = c.ctl(ctx, "tasks", "rm", "--force", name)
+		_, _ = c.ctl(ctx, "containers", "rm", name)
+		_, err := c.ctl(ctx, "namespaces", "rm", probeName)
+		left, listErr := c.ctl(ctx, "namespaces", "ls", "--quiet")
+		if listErr == nil && !slices.Contains(strings.Fields(left), probeName) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("remove the probe container: %w", errors.Join(err, listErr, ctx.Err()))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // ctl runs ctr in the probe's namespace and returns its output. A container that ends

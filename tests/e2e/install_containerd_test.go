@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -146,6 +147,51 @@ func TestInstallContainerdBySystemd(t *testing.T) {
 	repair()
 	if r.Code != 1 || strings.Count(calls, "restart containerd.service") != 2 || !bytes.Equal(before, content(t, file)) || !strings.Contains(r.Stderr, "libcuda.so.1") {
 		t.Errorf("a failed probe: status %d\n%s\n%s", r.Code, r.Stderr, calls)
+	}
+}
+
+// TestInstallContainerdInterrupted presses Ctrl-C at several moments of an install.
+func TestInstallContainerdInterrupted(t *testing.T) {
+	n, c := bareContainerd(t, "apt")
+	file := filepath.Join(c.Dir(), "config.toml")
+	before := content(t, file)
+	argv := []string{"--config", n.ConfigFile(), "install", "--engine", "containerd", "--socket", filepath.Join(c.Dir(), "ctrd.sock")}
+	begin := time.Now()
+	if r := n.CLI(within(t), argv[2:]...); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	whole, after := time.Since(begin), content(t, file)
+	ended := map[int]int{}
+	const moments = 10
+	for i := range moments {
+		if r := n.CLI(within(t), append([]string{"uninstall"}, argv[3:]...)...); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		cmd := exec.Command(n.Bin("gpushare"), argv...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(whole * time.Duration(i+1) / moments) // any moment will do
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		code := cmd.ProcessState.ExitCode()
+		ended[code]++
+		want := before
+		if code == 0 {
+			want = after
+		}
+		if now := content(t, file); !bytes.Equal(now, want) {
+			t.Errorf("status %d and config.toml\n%s\n%s", code, now, said.String())
+		}
+		if r := c.Ctr(within(t), "namespaces", "list", "--quiet"); strings.Contains(r.Stdout, "gpushare-probe") {
+			t.Errorf("status %d, and the probe left its namespace:\n%s", code, said.String())
+		}
+	}
+	t.Logf("an install takes %v; statuses of %d that were interrupted: %v", whole.Round(time.Millisecond), moments, ended)
+	if ended[130] == 0 {
+		t.Error("no Ctrl-C came in time")
 	}
 }
 
