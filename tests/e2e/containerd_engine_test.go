@@ -69,20 +69,15 @@ func containerdOf(t *testing.T, build string) *containerdNode {
 			t.Fatal(err)
 		}
 	}
-	n, err := node.Start(within(t), node.Options{Root: root, NoEngine: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	nodes.mu.Lock()
-	nodes.up[n] = true // down at the end of all tests, or at an interrupt
-	nodes.mu.Unlock()
-	if err := node.SmallImage(within(t), root, image(n)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := n.StartContainerd(within(t), image(n), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	// It is down at the end of all tests, or at an interrupt.
+	var c *node.Containerd
+	n := start(t, node.Options{NoEngine: true}, func(n *node.Node) error {
+		if err := node.SmallImage(within(t), root, image(n)); err != nil {
+			return err
+		}
+		c, err = n.StartContainerd(within(t), image(n), opts)
+		return err
+	})
 	containerdNodes[build] = &containerdNode{n, c}
 	return containerdNodes[build]
 }

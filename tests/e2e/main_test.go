@@ -85,17 +85,30 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// up starts a node for one test, with the small image loaded.
-func up(t *testing.T, opts node.Options) *node.Node {
+// start starts a node, and on it what then does, if anything. An interrupt waits
+// until it is known, and takes it down.
+func start(t *testing.T, opts node.Options, then func(n *node.Node) error) *node.Node {
 	t.Helper()
+	nodes.mu.Lock()
+	defer nodes.mu.Unlock()
 	opts.Root = root
 	n, err := node.Start(within(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes.mu.Lock()
 	nodes.up[n] = true
-	nodes.mu.Unlock()
+	if then != nil {
+		if err := then(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// up starts a node for one test, with the small image loaded.
+func up(t *testing.T, opts node.Options) *node.Node {
+	t.Helper()
+	n := start(t, opts, nil)
 	t.Cleanup(func() {
 		nodes.mu.Lock()
 		defer nodes.mu.Unlock()
