@@ -16,7 +16,7 @@ GOFLAGS_BUILD := -trimpath -ldflags='-s -w'
 # NVML's own header marks calls as old; that is no news to whoever builds this.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
-GO_FIRST := 1.26
+GO_FIRST := $(shell sed -n 's/^go //p' go.mod)
 # The linter is pinned here; Go fetches and checks it like any module.
 TOOLS := tests/tools/go.mod
 
@@ -30,7 +30,7 @@ help: ## Show this text
 
 .PHONY: need-go need-cc need-python
 need-go:
-	@have=$$({ $(GO) version 2>/dev/null || :; } | sed -n 's/^go version go\([0-9]*\.[0-9]*\).*/\1/p'); \
+	@have=$$({ $(GO) version 2>/dev/null || :; } | sed -n 's/^go version go\([0-9.]*\).*/\1/p'); \
 	if [ "$$(printf '%s\n' $(GO_FIRST) "$${have:-0}" | sort -V | head -n 1)" != $(GO_FIRST) ]; then \
 		echo "gpushare needs Go $(GO_FIRST) or newer to build; $$([ -n "$$have" ] && echo "this is Go $$have" || echo "there is no \"$(GO)\" here")." >&2; \
 		echo "Get it from https://go.dev/dl/ (Debian 12's own is 1.19): unpack it as /usr/local/go," >&2; \
