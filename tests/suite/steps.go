@@ -115,10 +115,10 @@ func e2e(pattern string, flags ...string) []step {
 	return []step{goTest("containers", 25*time.Minute, append(args, flags...)...)}
 }
 
-// everyEngine runs what is about Docker, Kubernetes and images under all engines
-// that are built, nothing left out.
+// everyEngine runs what is about Docker, installing, Kubernetes and images under
+// all engines that are built, nothing left out.
 func everyEngine() step {
-	return goTest("docker, kubernetes, images", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m",
+	return goTest("docker, install, kubernetes, images", 25*time.Minute, "-count=1", "-tags", "e2e", "-timeout", "24m",
 		"-run", "^(TestDocker|TestCtr|TestKubernetes$|TestImagesOwnLibcuda|TestForeignCode|TestNothingIsFree|TestRightsAndRestart)", "./tests/e2e/...", "-args", "-engines")
 }
 
