@@ -6,7 +6,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -200,7 +202,7 @@ func removeCgroups(t *testing.T, name string) {
 	roots, _ := filepath.Glob("/sys/fs/cgroup/*")
 	for _, dir := range append(roots, "/sys/fs/cgroup") {
 		dir = filepath.Join(dir, name)
-		if _, err := os.Stat(dir); os.IsNotExist(err) {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			t.Cleanup(func() { _ = unix.Rmdir(dir) })
 		}
 	}

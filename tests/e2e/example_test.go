@@ -89,11 +89,6 @@ func shown(t *testing.T, output string, sizes ...uint64) {
 	}
 }
 
-// path puts folders before PATH.
-func path(dirs ...string) string {
-	return "PATH=" + strings.Join(append(dirs, os.Getenv("PATH")), ":")
-}
-
 // builtFor is the folder of what tests/setup/examples.sh builds; the test is skipped
 // if it was not built.
 func builtFor(t *testing.T, name string) string {
