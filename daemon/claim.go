@@ -226,7 +226,7 @@ func limitOf(g state.GPU) limiter.Limit {
 // placeLocked makes the container's directory and record and starts to watch it.
 func (m *Manager) placeLocked(req v1.ClaimRequest, claimant proc.ID, words limiter.Words, grants []place.Grant) (*container, error) {
 	rec := &state.Record{
-		ID: req.ID, BootID: m.bootID, Bundle: req.Bundle, RuntimeRoot: req.RuntimeRoot, MountLabel: req.MountLabel,
+		ID: req.ID, BootID: m.bootID, Bundle: req.Bundle, BundleSeen: sees(req.Bundle), RuntimeRoot: req.RuntimeRoot, MountLabel: req.MountLabel,
 		Request: req.Request, Source: req.Source, Created: time.Now().UTC(), Claimant: claimant, Engine: engine.Of(req.Bundle),
 		Exposed: slices.Clone(req.Exposed),
 	}

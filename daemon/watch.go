@@ -127,6 +127,11 @@ func (m *Manager) awaitInit(ctx context.Context, c *container) (proc.ID, bool) {
 			m.mu.Unlock()
 			continue
 		}
+		if m.abandonedLocked(c) {
+			m.releaseLocked(c, "never started")
+			m.mu.Unlock()
+			return proc.ID{}, false
+		}
 		m.mu.Unlock()
 		// A runtime takes some 50 ms to start a container; one that has not after
 		// seconds is stuck, or waits for somebody.

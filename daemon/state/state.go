@@ -57,6 +57,7 @@ type Record struct {
 	BootID      string     `json:"boot_id"`
 	Generation  uint64     `json:"generation"` // bumped by every Save
 	Bundle      string     `json:"bundle,omitempty"`
+	BundleSeen  bool       `json:"bundle_seen,omitempty"` // by the daemon, at the claim
 	RuntimeRoot string     `json:"runtime_root,omitempty"`
 	MountLabel  string     `json:"mount_label,omitempty"`
 	Request     v1.Request `json:"request"`

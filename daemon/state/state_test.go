@@ -21,7 +21,7 @@ import (
 
 func record(id string) *Record {
 	return &Record{
-		ID: id, BootID: "boot", Bundle: "/b", RuntimeRoot: "/r", MountLabel: "l",
+		ID: id, BootID: "boot", Bundle: "/b", BundleSeen: true, RuntimeRoot: "/r", MountLabel: "l",
 		Request: v1.Request{Memory: "8Gi", Compute: "30%"}, Source: v1.SourceEnv,
 		Created:  time.Unix(1700000000, 5).UTC(),
 		Claimant: proc.ID{PID: 4, Start: 5}, Init: proc.ID{PID: 6, Start: 7}, Group: proc.Group{Hierarchy: "devices", Path: "/x"},
