@@ -145,6 +145,11 @@ func handler(b Backend, stopping context.Context) http.Handler {
 		var req v1.ClaimRequest
 		if decode(w, r, &req) {
 			out, err := b.Claim(r.Context(), req)
+			if err == nil && r.Context().Err() != nil {
+				// Nobody reads the answer, and a claimant may live on, as a shim does whose
+				// engine died. One that has started is not released by this.
+				_ = b.Release(out.ID, req.PID)
+			}
 			answer(w, out, err)
 		}
 	})

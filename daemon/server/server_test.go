@@ -24,9 +24,12 @@ import (
 type backend struct {
 	caller atomic.Int64
 	block  chan struct{} // Containers waits for it
-	sick   error
-	events chan v1.Event // to come
-	ended  chan struct{} // closed when a follower was let go
+	// claiming hears of the claim of "slow", which lasts until its caller is gone, and
+	// of its release.
+	claiming chan struct{}
+	sick     error
+	events   chan v1.Event // to come
+	ended    chan struct{} // closed when a follower was let go
 }
 
 func (b *backend) Health() error { return b.sick }
@@ -52,8 +55,11 @@ func (b *backend) Events(ctx context.Context, q v1.EventQuery, begin func(bool),
 	}
 }
 
-func (*backend) Claim(_ context.Context, r v1.ClaimRequest) (v1.Claim, error) {
+func (b *backend) Claim(ctx context.Context, r v1.ClaimRequest) (v1.Claim, error) {
 	switch r.ID {
+	case "slow":
+		b.claiming <- struct{}{}
+		<-ctx.Done()
 	case "full":
 		return v1.Claim{}, v1.Errorf(http.StatusConflict, v1.CodeNoFit, "no room: %w", io.EOF)
 	case "broken":
@@ -63,6 +69,9 @@ func (*backend) Claim(_ context.Context, r v1.ClaimRequest) (v1.Claim, error) {
 }
 func (b *backend) Release(id string, caller int) error {
 	b.caller.Store(int64(caller))
+	if id == "slow" {
+		b.claiming <- struct{}{}
+	}
 	if id != "a/b c" {
 		return v1.Errorf(http.StatusNotFound, v1.CodeNotFound, "no %s", id)
 	}
@@ -241,5 +250,31 @@ func TestListenReplaces(t *testing.T) {
 	}
 	if err := errors.Join(Remove(dir), Remove(dir)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A claim that is granted after its caller has gone is given back, in its claimant's
+// name.
+func TestCallerGone(t *testing.T) {
+	b := &backend{claiming: make(chan struct{})}
+	c := start(t, b)
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := make(chan error)
+	go func() {
+		_, err := c.Claim(ctx, v1.ClaimRequest{ID: "slow", PID: 77})
+		asked <- err
+	}()
+	<-b.claiming
+	cancel()
+	if err := <-asked; err == nil {
+		t.Error("a claim was answered whose caller had gone")
+	}
+	select {
+	case <-b.claiming:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the claim was not given back")
+	}
+	if got := b.caller.Load(); got != 77 {
+		t.Errorf("released by %d, want the claimant 77", got)
 	}
 }
