@@ -45,6 +45,7 @@ type service struct {
 	prepare       func(context.Context, *config.Config, create.Container, create.Claims) (prepared, error)
 
 	idle    idler
+	alone   *alone
 	mu      sync.Mutex
 	claimed map[string]*config.Config // by container id, with the configuration of its claim
 }
@@ -56,6 +57,8 @@ func newService(runc task.TTRPCTaskService) *service {
 		daemon:           func(c *config.Config) create.Claims { return v1.NewClient(c.SocketPath()) },
 		prepare:          prepare,
 		claimed:          make(map[string]*config.Config),
+		// Which does nothing while there is a container.
+		alone: newAlone(aloneAfter, func() { _, _ = runc.Shutdown(context.Background(), &task.ShutdownRequest{}) }),
 	}
 }
 
@@ -77,6 +80,8 @@ func (s *service) RegisterTTRPC(server *ttrpc.Server) error {
 // that is refused, or that runc does not make, holds no claim afterwards.
 func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *task.CreateTaskResponse, err error) {
 	defer recovered(ctx, "Create", &err)
+	s.alone.begin()
+	defer s.alone.done()
 	defer s.idle.busy()
 	made := false
 	p, c, err := s.enter(ctx, r)
@@ -164,6 +169,8 @@ func (s *service) prepareFor(ctx context.Context, c *config.Config, r *task.Crea
 // tells the daemon of the former.
 func (s *service) Delete(ctx context.Context, r *task.DeleteRequest) (_ *task.DeleteResponse, err error) {
 	defer recovered(ctx, "Delete", &err)
+	s.alone.begin()
+	defer s.alone.done()
 	defer s.idle.busy()
 	response, err := s.TTRPCTaskService.Delete(ctx, r)
 	if err != nil {
