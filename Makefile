@@ -165,7 +165,7 @@ lint: need-go ## golangci-lint, with the dependency rules
 # Only what is installed is built: no simulator, no test clients, one architecture.
 .PHONY: install
 install: say-build go-binaries probe ## Copy binaries and libraries below PREFIX (/usr/local); then run: gpushare install
-	$(Q)$(MAKE) $(if $(V),,-s) -C cuda-intercept x86_64
+	$(Q)$(MAKE) $(if $(V),,-s) -C cuda-intercept $$(uname -m)
 	$(Q)packaging/install/install.sh "$(PREFIX)" "$(DESTDIR)"
 
 .PHONY: clean

@@ -23,12 +23,14 @@ place() { # file, directory, mode
 }
 for b in gpushared gpushare gpushare-runtime gpushare-hook containerd-shim-gpushare-v1; do place "build/bin/$b" "$prefix/bin" 0755; done
 
-digest=$(cat build/lib/libcuda.so.1 build/lib/libnvidia-ml.so.1 | sha256sum | cut -c 1-12)
+built=build/lib
+if [ "$(uname -m)" = aarch64 ]; then built=build/lib-aarch64; fi
+digest=$(cat $built/libcuda.so.1 $built/libnvidia-ml.so.1 | sha256sum | cut -c 1-12)
 dir=$libs/$version-$digest
 if [ ! -d "$dir" ]; then
 	rm -rf "$dir.new"
 	mkdir "$dir.new"
-	for l in libcuda.so.1 libnvidia-ml.so.1; do install -m 0755 "build/lib/$l" "$dir.new/$l"; done
+	for l in libcuda.so.1 libnvidia-ml.so.1; do install -m 0755 "$built/$l" "$dir.new/$l"; done
 	mv "$dir.new" "$dir"
 fi
 install -m 0755 build/lib/gpushare-probe "$libs/.probe.new"
