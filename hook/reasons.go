@@ -23,6 +23,12 @@ type Host struct {
 	Private []string
 	// Real resolves the links of a host path; unchanged if it cannot.
 	Real func(path string) string
+	// Origin resolves bind mounts too, of a path that Real has resolved: it returns
+	// where the file system's own mount shows the same file.
+	Origin func(real string) string
+	// OpensCgroups says whether a bind of the path shows a control group hierarchy that
+	// can be written to. readOnly is said of the bind, wholly of it and all below.
+	OpensCgroups func(real string, recursive, readOnly, wholly bool) bool
 	// SameNamespace says whether path names the host's namespace of that kind.
 	SameNamespace func(kind, path string) bool
 }
@@ -31,6 +37,15 @@ func (h *Host) real(p string) string {
 	p = path.Clean(p)
 	if h.Real != nil {
 		return h.Real(p)
+	}
+	return p
+}
+
+// origin is real, with bind mounts resolved as well.
+func (h *Host) origin(p string) string {
+	p = h.real(p)
+	if h.Origin != nil {
+		return h.Origin(p)
 	}
 	return p
 }

@@ -115,7 +115,7 @@ func (s *Spec) checkNamespaces(h *Host, allowed bool) (exposed []string, err err
 func (s *Spec) checkMounts(h *Host, everyDevice bool) error {
 	for i := range s.mounts {
 		m := &s.mounts[i]
-		if m.hostDev(h) {
+		if m.hostDev(h) || (m.bind() && h.origin(m.source) == "/dev") {
 			if everyDevice {
 				continue
 			}
@@ -125,14 +125,34 @@ func (s *Spec) checkMounts(h *Host, everyDevice bool) error {
 		if !m.bind() || within(m.destination, ContainerDir) {
 			continue
 		}
-		source := h.real(m.source)
+		source, origin := h.real(m.source), h.origin(m.source)
 		for _, dir := range h.Private {
-			if own := h.real(dir); within(source, own) || within(own, source) {
+			own, ownOrigin := h.real(dir), h.origin(dir)
+			if within(source, own) || within(own, source) || within(origin, ownOrigin) || within(ownOrigin, origin) {
 				return refuse(CodeBind, "GPU container with the host's %q at %q refused: %s, where limits are kept, lies in it: mount only the directories that it needs", m.source, m.destination, dir)
 			}
 		}
+		if !everyDevice && !s.ownUsers() && m.opensCgroups(h, source) {
+			return refuse(CodeBind, "GPU container with the host's %q at %q refused: its root user could leave its control group there, and with it the rules about devices: mount only the directories below it that it needs", m.source, m.destination)
+		}
 	}
 	return nil
+}
+
+// opensCgroups says whether the mount, of that source, shows control groups that can
+// be written to.
+func (m *mount) opensCgroups(h *Host, source string) bool {
+	if h.OpensCgroups == nil {
+		return false
+	}
+	readOnly, wholly := false, slices.Contains(m.options, "rro")
+	for _, o := range m.options {
+		if o == "ro" || o == "rw" {
+			readOnly = o == "ro"
+		}
+	}
+	recursive := slices.Contains(m.options, "rbind") || !slices.Contains(m.options, "bind")
+	return h.OpensCgroups(source, recursive, readOnly, wholly)
 }
 
 // checkLoader refuses words to the loader that would put the real driver

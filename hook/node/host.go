@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -28,17 +29,23 @@ func Host(c *config.Config, bundle string) (*hook.Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kernel's drivers: %w", err)
 	}
+	real := func(path string) string {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(bundle, path)
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		return path
+	}
+	mounts := sync.OnceValue(hostMounts) // for GPU containers only
 	return &hook.Host{
 		Majors:  nvidiaMajors(devices),
 		Private: []string{c.RunDir, c.StateDir},
-		Real: func(path string) string {
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(bundle, path)
-			}
-			if real, err := filepath.EvalSymlinks(path); err == nil {
-				return real
-			}
-			return path
+		Real:    real,
+		Origin:  func(path string) string { return origin(mounts(), path) },
+		OpensCgroups: func(path string, recursive, readOnly, wholly bool) bool {
+			return opensCgroups(mounts(), path, recursive, readOnly, wholly)
 		},
 		SameNamespace: sameNamespace,
 	}, nil
