@@ -25,6 +25,9 @@ type record struct {
 	// Written is the digest of what we wrote. A file with another content has been
 	// edited by somebody since.
 	Written string `json:"written_sha256"`
+	// Clearing is the digest of what is there for a moment while dockerd is made to
+	// forget the runtime; it is ours as well.
+	Clearing string `json:"clearing_sha256,omitempty"`
 	// MadeDir says that the directory was made by us, too.
 	MadeDir bool `json:"made_dir,omitempty"`
 }
@@ -40,7 +43,10 @@ func (f *file) recordPath() string { return f.real + ".gpushare" }
 // without it.
 func (f *file) history() (*record, []byte) {
 	r := readRecord(f.recordPath())
-	if r == nil || !f.exists || r.Written != digest(f.content()) {
+	if r == nil || !f.exists {
+		return nil, nil
+	}
+	if now := digest(f.content()); now != r.Written && now != r.Clearing {
 		return nil, nil
 	}
 	if r.Original == "" {

@@ -168,6 +168,9 @@ func (d *docker) check(ctx context.Context) error {
 
 // activate makes dockerd read its file again.
 func (d *docker) activate(context.Context) (string, error) {
+	if (d.proc == nil || d.opts.NoRestart) && d.sticks() {
+		return "restart docker: a reload does not make it forget a runtime", nil
+	}
 	if d.proc == nil {
 		return "reload docker: kill -HUP its process, or systemctl reload docker", nil
 	}

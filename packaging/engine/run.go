@@ -72,21 +72,21 @@ func Install(ctx context.Context, o Options) error {
 		if undo, err = e.commit(); err != nil {
 			return err
 		}
-		o.Say("written: %s (the original is kept as %s)", e.file.path, original(e))
+		o.Say("written: %s (%s)", e.file.path, original(e))
 	}
 	err = o.settle(ctx, d, same)
 	if err == nil || same {
 		return err
 	}
-	return rollBack(ctx, d, undo, err)
+	return rollBack(ctx, d, e.file.content(), undo, err)
 }
 
-// original names what an uninstall puts back.
+// original says what an uninstall puts back.
 func original(e *edit) string {
 	if e.base == nil {
-		return "none: there was no file"
+		return "there was no such file before"
 	}
-	return e.file.backupPath()
+	return "the original is kept as " + e.file.backupPath()
 }
 
 // settle makes the engine take the files, and checks that it has.
@@ -190,7 +190,11 @@ func (o Options) ready(ctx context.Context) error {
 	if o.DryRun || o.NoProbe {
 		return nil
 	}
-	if _, err := o.Node(ctx); err != nil {
+	node, err := o.Node(ctx)
+	if err == nil {
+		_, err = probeLimit(node)
+	}
+	if err != nil {
 		return fmt.Errorf("%w; nothing was changed, since no container could be tried; --no-probe does without", err)
 	}
 	return nil
@@ -205,15 +209,17 @@ func (o Options) show(e *edit, same bool) {
 	o.Say("nothing was touched (--dry-run). %s", e.activation)
 }
 
-// rollBack puts the old files back and makes the engine take them.
-func rollBack(ctx context.Context, d driver, undo func() error, cause error) error {
+// rollBack puts the old content back and makes the engine take it.
+func rollBack(ctx context.Context, d driver, old []byte, undo func() error, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
+	forgetErr := forget(ctx, d, old) // the file is put back whatever the engine says
 	if err := undo(); err != nil {
 		return fmt.Errorf("%w; and the old configuration could not be put back: %w", cause, err)
 	}
 	// What is left to do is what was left before: the engine runs as it did.
-	if _, err := d.activate(ctx); err != nil {
+	if _, err := d.activate(ctx); err != nil || forgetErr != nil {
+		err = errors.Join(forgetErr, err)
 		return fmt.Errorf("%w (%w, but the engine has not read it: %w)", cause, ErrRolledBack, err)
 	}
 	return fmt.Errorf("%w (%w)", cause, ErrRolledBack)
@@ -257,12 +263,16 @@ func Uninstall(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	if err := e.file.put(e.after); err != nil {
-		return err
-	}
 	undo := func() error { return e.file.put(e.file.content()) }
-	if err := o.unsettle(ctx, d); err != nil {
-		return rollBack(ctx, d, undo, err)
+	err = forget(ctx, d, e.after)
+	if err == nil {
+		err = e.file.put(e.after)
+	}
+	if err == nil {
+		err = o.unsettle(ctx, d)
+	}
+	if err != nil {
+		return rollBack(ctx, d, e.file.content(), undo, err)
 	}
 	o.Say("taken out: %s is without %q", e.file.path, Handler)
 	return e.file.forget()

@@ -102,6 +102,23 @@ func TestInstallDocker(t *testing.T) {
 	generations(t, withoutUs(nil), func(t *testing.T, n *node.Node) { installDocker(t, probed(t, n)) })
 }
 
+// A docker that has no runtimes but its own runc, which most have: dockerd forgets
+// none when it reads a file without any.
+func TestInstallDockerWithoutOtherRuntimes(t *testing.T) {
+	alone := withoutUs(func(_ *node.Node, daemon map[string]any) { delete(daemon, "runtimes") })
+	generations(t, alone, func(t *testing.T, n *node.Node) {
+		installDocker(t, probed(t, n))
+
+		// A change that is taken back is forgotten, too.
+		before := content(t, filepath.Join(n.Dir, "daemon.json"))
+		place(t, "LICENSE", filepath.Join(n.Dir, "lib/gpushare/probe"))
+		if r := docked(t, n, "install"); r.Err == nil || !strings.Contains(r.Stderr, "GS-ENGINE-UNDONE") {
+			t.Errorf("install with a probe that cannot run: %v\n%s", r.Err, r.Stderr)
+		}
+		clean(t, n, before)
+	})
+}
+
 func installDocker(t *testing.T, n *node.Node) {
 	file := filepath.Join(n.Dir, "daemon.json")
 	before := content(t, file)
