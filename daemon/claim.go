@@ -280,12 +280,7 @@ func (m *Manager) claimLocked(c *container) v1.Claim {
 }
 
 // short is an id as people read it.
-func short(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
-}
+func short(id string) string { return v1.ShortID(id) }
 
 // refreshIfStale has the GPUs read again, behind whoever asked.
 func (m *Manager) refreshIfStale() {

@@ -88,10 +88,10 @@ func psTable(out io.Writer, list v1.ContainerList, wide, full bool) error {
 }
 
 func trunc(id string, full bool) string {
-	if full || len(id) <= 12 {
+	if full {
 		return id
 	}
-	return id[:12]
+	return v1.ShortID(id)
 }
 
 // memory is use and limit in the limit's unit.
