@@ -89,10 +89,10 @@ func CheckRootOwned(path string) error {
 			return fmt.Errorf("%s: owner unknown: %w", p, ErrUnsafe)
 		}
 		if stat.Uid != 0 {
-			return fmt.Errorf("%s belongs to uid %d, not to root: %w", p, stat.Uid, ErrUnsafe)
+			return fmt.Errorf("%s belongs to uid %d, not to root: %w; mend it with: chown root:root %s", p, stat.Uid, ErrUnsafe, p)
 		}
 		if info.Mode().Perm()&0o022 != 0 && !sticky {
-			return fmt.Errorf("%s can be written by others than root (mode %04o): %w", p, info.Mode().Perm(), ErrUnsafe)
+			return fmt.Errorf("%s can be written by others than root (mode %04o): %w; mend it with: chmod go-w %s", p, info.Mode().Perm(), ErrUnsafe, p)
 		}
 		if p == filepath.Dir(p) {
 			return nil

@@ -57,11 +57,12 @@ type Node struct {
 func Examine(ctx context.Context, n Node) Report {
 	r := &Report{APIVersion: v1.APIVersion}
 	n.host(ctx, r)
-	if n.configuration(r); n.ConfigErr != nil {
-		n.Config = config.Default() // the rest is looked at as it would be without a file
+	if n.configuration(r); n.ConfigErr == nil {
+		n.driver(r)
+		n.daemon(ctx, r)
+	} else { // it says where these are; the rest is looked at as it would be without a file
+		n.Config = config.Default()
 	}
-	n.driver(r)
-	n.daemon(ctx, r)
 	n.programs(r)
 	n.engines(ctx, r)
 	return *r

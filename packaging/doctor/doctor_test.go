@@ -122,7 +122,7 @@ func TestExamine(t *testing.T) {
 		"bad config": {func(n *Node) error {
 			_, n.ConfigErr = config.Parse("x.toml", []byte("run_dri = 1\n"))
 			return nil
-		}, Failure, "unknown key", "sudoedit"},
+		}, Failure, "unknown key", "gpushare config check"},
 		"override": {func(n *Node) error {
 			return os.WriteFile(n.Config.Path, []byte("[override]\nprivileged = true\nhost_namespaces = false\n"), 0o644)
 		}, Warning, "override.privileged", "sudoedit"},
@@ -130,13 +130,14 @@ func TestExamine(t *testing.T) {
 			n.Config.ExtraDriverMounts = []string{"/a:/b"}
 			return nil
 		}, OK, "/a:/b", ""},
-		"other version": {func(n *Node) error { n.Version = "2"; return nil }, Warning, "version 1, this command 2", "restart"},
+		"other version": {func(n *Node) error { n.Version = "2"; return nil }, Warning, "version 1, this command 2", "gpushared"},
 		"daemon down": {func(n *Node) error {
 			n.Daemon = func(context.Context) (v1.Daemon, error) {
 				return v1.Daemon{}, v1.Errorf(0, v1.CodeDaemonDown, "down")
 			}
 			return nil
 		}, Failure, "down", "gpushared"},
+		"run directory a user's": {func(n *Node) error { return os.Chown(n.Config.RunDir, 1000, 0) }, Failure, "belongs to uid 1000", "chown root:root"},
 		"no GPU": {func(n *Node) error {
 			n.Daemon = func(context.Context) (v1.Daemon, error) { return v1.Daemon{Version: "1", Reason: "none here"}, nil }
 			return nil

@@ -26,7 +26,7 @@ import (
 func (n Node) configuration(r *Report) {
 	if n.ConfigErr != nil {
 		// Every GPU container is refused until the file is right.
-		r.fail("configuration", n.ConfigErr.Error(), "sudoedit "+config.SystemPath)
+		r.fail("configuration", n.ConfigErr.Error()+"; driver and daemon are not looked at until it is right", "gpushare config check")
 		return
 	}
 	if n.Config.Path == "" {
@@ -103,7 +103,7 @@ func (n Node) daemon(ctx context.Context, r *Report) {
 	d, err := n.Daemon(ctx)
 	if err != nil {
 		fix := "gpushared"
-		if _, serr := os.Stat("/run/systemd/system"); serr == nil {
+		if systemd() {
 			fix = "systemctl enable --now gpushared"
 		}
 		if v1.Code(err) != v1.CodeDaemonDown {
@@ -113,7 +113,11 @@ func (n Node) daemon(ctx context.Context, r *Report) {
 	} else {
 		r.Simulated = d.Simulated
 		if d.Version != n.Version {
-			r.warn("daemon", fmt.Sprintf("gpushared is version %s, this command %s", d.Version, n.Version), "systemctl restart gpushared")
+			fix := fmt.Sprintf("kill %d; gpushared", d.PID)
+			if systemd() {
+				fix = "systemctl restart gpushared"
+			}
+			r.warn("daemon", fmt.Sprintf("gpushared is version %s, this command %s", d.Version, n.Version), fix)
 		} else {
 			r.ok("daemon", fmt.Sprintf("gpushared %s runs, pid %d", d.Version, d.PID))
 		}
@@ -139,13 +143,18 @@ func (n Node) daemon(ctx context.Context, r *Report) {
 		}
 		switch {
 		case err != nil:
-			r.fail("daemon", err.Error(), "chmod go-w,root:root "+filepath.Dir(p.path))
+			r.fail("daemon", err.Error(), fixOwner(err, filepath.Dir(p.path)))
 		case info.Mode().Perm()&^p.mode != 0:
 			r.fail("daemon", fmt.Sprintf("%s can be used by others than root (mode %04o)", p.path, info.Mode().Perm()), fmt.Sprintf("chmod %04o %s", p.mode, p.path))
 		default:
 			r.ok("daemon", fmt.Sprintf("%s is root's alone (mode %04o)", p.path, info.Mode().Perm()))
 		}
 	}
+}
+
+func systemd() bool {
+	_, err := os.Stat("/run/systemd/system")
+	return err == nil
 }
 
 // programs looks at what is run as root, and at what tenants run.
@@ -207,6 +216,9 @@ func (n Node) engines(ctx context.Context, r *Report) {
 		title := strings.TrimSpace(e.name + " " + s.Version)
 		switch {
 		case errors.Is(err, engine.ErrAbsent):
+			continue
+		case err != nil && e.name == engine.Docker:
+			r.warn("engines", fmt.Sprintf("%s does not answer: %s", title, err), "docker info")
 			continue
 		case err != nil:
 			// docker's containerd has no CRI plugin, and needs none.

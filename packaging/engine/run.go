@@ -25,7 +25,7 @@ const reloadTimeout = 10 * time.Second
 
 func open(ctx context.Context, o Options) (driver, error) {
 	if os.Geteuid() != 0 {
-		return nil, refuse("root is needed to change an engine's configuration")
+		return nil, refuse("root is needed to change an engine's configuration: run this with sudo")
 	}
 	switch o.Engine {
 	case Docker:

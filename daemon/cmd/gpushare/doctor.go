@@ -37,6 +37,9 @@ func (t *terminal) doctorCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if os.Geteuid() != 0 {
+				return errors.New("root is needed to ask the daemon and the engines: run this with sudo")
+			}
 			exe, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("find the own binary: %w", err)

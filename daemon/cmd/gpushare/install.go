@@ -59,8 +59,11 @@ func (t *terminal) uninstallCommand() *cli.Command {
 
 // engines changes one engine after the other; the first that fails ends it.
 func (t *terminal) engines(c *cli.Context, install bool) error {
-	if c.Args().Present() {
-		return usagef("unexpected argument %q; see: gpushare %s --help", c.Args().First(), c.Command.Name)
+	if a := c.Args().First(); a != "" {
+		if a == engine.Docker || a == engine.Containerd {
+			return usagef("unexpected argument %q: write gpushare %s --engine %s", a, c.Command.Name, a)
+		}
+		return usagef("unexpected argument %q; see: gpushare %s --help", a, c.Command.Name)
 	}
 	names, err := engineNames(c)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/internal/config"
+	"github.com/gpushare/gpushare/internal/suggest"
 	"github.com/gpushare/gpushare/internal/version"
 )
 
@@ -35,7 +36,7 @@ func (t *terminal) run(args []string) int {
 	app := &cli.App{
 		Name:            "gpushare",
 		Usage:           "let containers share this node's GPUs, each held to its share",
-		UsageText:       "gpushare run --gpu-memory 8Gi --gpu-compute 30% --rm IMAGE [COMMAND …]\ngpushare ps\ngpushare set NAME --gpu-memory 12Gi\ngpushare inspect NAME\ngpushare events -f\ngpushare daemon",
+		UsageText:       "gpushare install --engine docker      (once, as root)\ngpushare run --gpu-memory 8Gi --gpu-compute 30% --rm IMAGE [COMMAND …]\ngpushare ps\ngpushare set NAME --gpu-memory 12Gi\ngpushare inspect NAME\ngpushare events -f\ngpushare daemon",
 		Version:         version.String(),
 		HideHelpCommand: true,
 		Writer:          t.out,
@@ -47,8 +48,8 @@ func (t *terminal) run(args []string) int {
 			&cli.StringFlag{Name: "config", Usage: "read `FILE` instead of the config.toml beside the binary or in /etc/gpushare"},
 		},
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef("unknown command %q; see: gpushare --help", c.Args().First())
+			if c.Args().Present() && c.Args().First() != "help" {
+				return unknownCommand(c.Args().First(), c.App.Commands)
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -71,7 +72,36 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "gpushare" {
 		help = "gpushare " + c.Command.Name + " --help"
 	}
+	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
+		var known []string
+		if c.Command != nil {
+			for _, f := range c.Command.Flags {
+				known = append(known, f.Names()[0])
+			}
+		}
+		near := suggest.Nearest(name, known)
+		if near == "" {
+			near = suggest.Nearest("gpu-"+name, known)
+		}
+		return usagef("unknown flag --%s%s", name, didYouMean(near, "--", help))
+	}
 	return usagef("%w; see: %s", err, help)
+}
+
+func unknownCommand(name string, commands []*cli.Command) error {
+	var known []string
+	for _, c := range commands {
+		known = append(known, c.Name)
+	}
+	return usagef("unknown command %q%s", name, didYouMean(suggest.Nearest(name, known), "gpushare ", "gpushare --help"))
+}
+
+// didYouMean ends an error with what is near, or else with where to read.
+func didYouMean(near, before, help string) string {
+	if near == "" {
+		return "; see: " + help
+	}
+	return ": did you mean " + before + near + "?"
 }
 
 // client returns a client of the daemon that the flags or config.toml name.
