@@ -154,6 +154,7 @@ func TestCheck(t *testing.T) {
 		"plain":                   {nil, "", ""},
 		"every device":            {all, "", ""},
 		"privileged":              {both(all, capability("CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_RAWIO")), CodePrivileged, "GPUSHARE_MEMORY=8Gi"},
+		"CAP_sys_admin":           {capability("CAP_sys_admin"), CodeCapability, "leave out --cap-add SYS_ADMIN"},
 		"CAP_SYS_ADMIN":           {capability("CAP_SYS_ADMIN"), CodeCapability, "leave out --cap-add SYS_ADMIN"},
 		"CAP_SYS_MODULE":          {capability("CAP_SYS_MODULE"), CodeCapability, "leave out --cap-add SYS_MODULE"},
 		"CAP_SYS_RAWIO":           {capability("CAP_SYS_RAWIO"), CodeCapability, "leave out --cap-add SYS_RAWIO"},

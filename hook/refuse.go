@@ -42,7 +42,10 @@ func (s *Spec) Check(h *Host, o Override) (exposed []string, err error) {
 	return append(exposed, shared...), s.checkLoader()
 }
 
-func (s *Spec) has(capability string) bool { return slices.Contains(s.capability, capability) }
+// has looks at names in any case of letters, as crun does.
+func (s *Spec) has(capability string) bool {
+	return slices.ContainsFunc(s.capability, func(name string) bool { return strings.EqualFold(name, capability) })
+}
 
 // privileged says whether the container has what engines make of --privileged:
 // capabilities that only a privileged container has together, and every device or
