@@ -60,10 +60,12 @@ sed -e "s|@BINDIR@|$final/bin|g" -e "s|@DOCDIR@|$final/share/doc/gpushare|g" pac
 chmod 0644 "$units/.gpushared.service.tmp"
 mv -f "$units/.gpushared.service.tmp" "$units/gpushared.service"
 # The README links to the others.
-for d in *.md LICENSE docs/*.md docs/*/*.md; do
+for d in *.md LICENSE docs/*.md docs/*/*.md examples/*/*; do
 	to=$prefix/share/doc/gpushare/$(dirname "$d")
+	mode=0644
+	if [ -x "$d" ]; then mode=0755; fi
 	mkdir -p "$to"
-	place "$d" "$to" 0644
+	place "$d" "$to" "$mode"
 done
 
 cat <<EOF
@@ -72,8 +74,8 @@ Installed gpushare $version below $prefix. Next:
                                            unless /etc/cdi or /var/run/cdi describes the GPUs already
   2. systemctl daemon-reload && systemctl enable gpushared && systemctl restart gpushared
                                            start the daemon, or the new one in place of the old;
-                                           running containers do not notice. Without systemd: run
-                                           $final/bin/gpushared as root
+                                           running containers do not notice. Without systemd: end
+                                           the old one, if any, and run $final/bin/gpushared as root
   3. $final/bin/gpushare install --engine docker
                                            or containerd; --dry-run shows what it would change
   4. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE

@@ -28,8 +28,9 @@ import (
 
 func upCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "up",
-		Usage: "start SIMULATED GPUs and write the files of their node",
+		Name:      "up",
+		Usage:     "start SIMULATED GPUs and write the files of their node",
+		UsageText: "simgpu up --dir /var/lib/simgpu --gpus 2 --detach\nsimgpu up --dir DIR --memory 24GiB --kernel-time my_kernel=5ms",
 		Flags: []cli.Flag{
 			dirFlag(),
 			&cli.IntFlag{Name: "gpus", Value: 1, Usage: "number of GPUs"},
