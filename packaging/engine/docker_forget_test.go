@@ -54,7 +54,8 @@ func TestDockerUninstallAfterOneThatWasKilled(t *testing.T) {
 
 func TestInstallWithoutAGPUTouchesNothing(t *testing.T) {
 	p := newPlace(t)
-	o := Options{Engine: Docker, BinDir: p.bin, Node: func(context.Context) (v1.Daemon, error) {
+	p.write(filepath.Join(p.dir, "probe"), []byte("#!/bin/sh\n"), 0o755)
+	o := Options{Engine: Docker, BinDir: p.bin, LibDir: p.dir, Node: func(context.Context) (v1.Daemon, error) {
 		return v1.Daemon{Reason: "no usable driver"}, nil
 	}}
 	if err := o.ready(t.Context()); v1.Code(err) != v1.CodeNoGPU {

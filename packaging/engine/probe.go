@@ -38,7 +38,7 @@ const (
 func probeProgram(o Options) (string, error) {
 	path := filepath.Join(o.LibDir, "probe")
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("the probe program is missing: %w; install gpushare again", err)
+		return "", fmt.Errorf("the probe program is missing: %w; use a gpushare that make install has put in its place", err)
 	}
 	return path, config.CheckRootOwned(path)
 }

@@ -190,6 +190,9 @@ func (o Options) ready(ctx context.Context) error {
 	if o.DryRun || o.NoProbe {
 		return nil
 	}
+	if _, err := probeProgram(o); err != nil {
+		return refuse("%w", err)
+	}
 	node, err := o.Node(ctx)
 	if err == nil {
 		_, err = probeLimit(node)

@@ -184,7 +184,7 @@ func TestInstallDockerIsTakenBack(t *testing.T) {
 		{"library missing", "libcuda.so.1", 1, func(t *testing.T) func() {
 			return swap(t, filepath.Join(n.Dir, "lib/gpushare/1/libcuda.so.1"), nil)
 		}},
-		{"probe program missing", "the probe program is missing", 1, func(t *testing.T) func() {
+		{"probe program missing", "the probe program is missing", 6, func(t *testing.T) func() {
 			return swap(t, filepath.Join(n.Dir, "lib/gpushare/probe"), nil)
 		}},
 		{"runtime missing", "gpushare-runtime is not there", 6, func(t *testing.T) func() {
