@@ -180,7 +180,7 @@ func (r *ring) after(since uint64) []v1.Event {
 // line makes a message one line of bounded length: parts of it may be a tenant's.
 func line(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r

@@ -105,15 +105,15 @@ func TestRates(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	l, _ := newLog()
-	for _, m := range []string{"a\nb\x1b[31m\u2028c", "\xff\xfe", strings.Repeat("é", 4000)} {
+	for _, m := range []string{"a\nb\x1b[31m\u2028c\u009b\u202ed", "\xff\xfe", strings.Repeat("é", 4000)} {
 		l.Add(v1.Event{Message: m})
 	}
 	all, _, _, _ := l.After(0)
-	if all[0].Message != "a b [31m c" {
+	if all[0].Message != "a b [31m c  d" {
 		t.Errorf("%q", all[0].Message)
 	}
 	for _, e := range all {
-		if !utf8.ValidString(e.Message) || len(e.Message) > maxMessage || strings.ContainsAny(e.Message, "\n\x1b") {
+		if !utf8.ValidString(e.Message) || len(e.Message) > maxMessage || strings.ContainsAny(e.Message, "\n\x1b\u009b\u202e") {
 			t.Errorf("%d bytes: %.60q", len(e.Message), e.Message)
 		}
 	}

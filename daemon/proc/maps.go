@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // maxMaps bounds what is read of a process's list of mappings in bytes.
@@ -24,7 +25,7 @@ func Command(pid int) string {
 		return ""
 	}
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+		if !unicode.IsPrint(r) || r == '\uFFFD' { // C1 and what turns text around too
 			return '?'
 		}
 		return r
