@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	task "github.com/containerd/containerd/api/runtime/task/v3"
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
@@ -203,7 +204,7 @@ func giveBack(daemon create.Claims, id string) error {
 // free of control characters, whatever a tenant's value in it contains.
 func refusal(err error) error {
 	line := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
@@ -212,6 +213,10 @@ func refusal(err error) error {
 	if errdefs.IsInvalidArgument(err) {
 		class = errdefs.ErrInvalidArgument
 		line = strings.TrimSuffix(line, ": "+class.Error())
+	}
+	if strings.Contains(line, "%") {
+		// containerd 1.6 takes the message of every class that it knows for a format.
+		class = errdefs.ErrUnknown
 	}
 	return errgrpc.ToGRPCf(class, "gpushare: %s", line)
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/containerd/typeurl/v2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
@@ -206,6 +208,13 @@ func TestRefusalIsShown(t *testing.T) {
 	}
 	if w.made != nil {
 		t.Error("runc's service was called nevertheless")
+	}
+	// containerd 1.6 makes an error of the class with the message as a format.
+	w.prepare = func(context.Context, *config.Config, create.Container, create.Claims) (prepared, error) {
+		return prepared{}, &hook.Refusal{Code: hook.CodeNoShare, Message: "30% asked"}
+	}
+	if err := w.create(t, &task.CreateTaskRequest{ID: "a"}); status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "30% asked") {
+		t.Errorf("error with a per cent sign: %v", err)
 	}
 	w.configuration = func() (*config.Config, error) { return nil, errors.New("read config.toml: no") }
 	if err := w.create(t, &task.CreateTaskRequest{ID: "a"}); err == nil || !strings.Contains(err.Error(), "[GS-CONFIG]") {
