@@ -6,13 +6,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gpushare/gpushare/internal/suggest"
 	"github.com/gpushare/gpushare/limiter"
 	"github.com/gpushare/gpushare/limiter/quantity"
 )
@@ -129,6 +132,9 @@ func parseRun(args []string) (runRequest, error) {
 		case long && name == "help" || a == "-h":
 			r.help = true
 			return r, nil
+		case long && strings.HasPrefix(name, "gpu-"): // docker has none that begins so
+			near := suggest.Nearest(name, slices.Sorted(maps.Keys(own)), "gpu-")
+			return r, usagef("unknown flag --%s%s", name, didYouMean(near, "--", "gpushare run --help"))
 		case long && (name == "runtime" || name == "gpus"):
 			return r, usagef("--%s: gpushare run chooses it; leave it out, or write docker run yourself (see --print)", name)
 		}

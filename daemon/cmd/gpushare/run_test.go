@@ -62,6 +62,8 @@ func TestRunRefuses(t *testing.T) {
 		"--gpu-memory 8 img":                    "the unit is missing",
 		"--gpu-memory 8Gb img":                  "bits",
 		"--gpu-memory 8Gi --gpu-compute 30 img": "did you mean 30%?",
+		"--gpu-mem 8Gi img":                     "unknown flag --gpu-mem: did you mean --gpu-memory?",
+		"--gpu-memory 8Gi --gpu-frobnicate img": "unknown flag --gpu-frobnicate; see: gpushare run --help",
 		"--gpu-memory 8Gi --gpu-compute 30% --gpu-compute-max 20% img": "below the guaranteed 30%",
 		"--gpu-profile 1of4 --gpu-memory 8Gi img":                      "leave out the other words",
 		"--gpu-profile 1of99 img":                                      "is no profile: write 1of2",
