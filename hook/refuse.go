@@ -36,7 +36,7 @@ func (s *Spec) Check(h *Host, o Override) (exposed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkMounts(h, privileged); err != nil {
+	if err := s.checkMounts(h, privileged, o.HostNamespaces); err != nil {
 		return nil, err
 	}
 	return append(exposed, shared...), s.checkLoader()
@@ -114,8 +114,9 @@ func (s *Spec) checkNamespaces(h *Host, allowed bool) (exposed []string, err err
 }
 
 // checkMounts lets the host's /dev into a container that may have every device:
-// its rules say which GPUs it can open.
-func (s *Spec) checkMounts(h *Host, everyDevice bool) error {
+// its rules say which GPUs it can open; and the host's /proc into one that may see
+// the host's programs.
+func (s *Spec) checkMounts(h *Host, everyDevice, programs bool) error {
 	for i := range s.mounts {
 		m := &s.mounts[i]
 		if m.hostDev(h) || (m.bind() && h.origin(m.source) == "/dev") {
@@ -135,11 +136,20 @@ func (s *Spec) checkMounts(h *Host, everyDevice bool) error {
 				return refuse(CodeBind, "GPU container with the host's %q at %q refused: %s, where limits are kept, lies in it: mount only the directories that it needs", m.source, m.destination, dir)
 			}
 		}
+		if !everyDevice && !programs && !s.ownUsers() && showsPrograms(origin) {
+			return refuse(CodeBind, "GPU container with the host's %q at %q refused: through it, it could reach other tenants' files and programs: mount only the files of it that it needs", m.source, m.destination)
+		}
 		if !everyDevice && !s.ownUsers() && m.opensCgroups(h, source) {
 			return refuse(CodeBind, "GPU container with the host's %q at %q refused: its root user could leave its control group there, and with it the rules about devices: mount only the directories below it that it needs", m.source, m.destination)
 		}
 	}
 	return nil
+}
+
+// showsPrograms says whether origin is the host's /proc, or a process's part of it.
+func showsPrograms(origin string) bool {
+	rest, ok := strings.CutPrefix(origin, "/proc")
+	return ok && (rest == "" || (len(rest) > 1 && rest[0] == '/' && rest[1] >= '0' && rest[1] <= '9'))
 }
 
 // opensCgroups says whether the mount, of that source, shows control groups that can
