@@ -72,12 +72,13 @@ cat <<EOF
 Installed gpushare $version below $prefix. Next:
   1. nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml
                                            unless /etc/cdi or /var/run/cdi describes the GPUs already
-  2. systemctl daemon-reload && systemctl enable gpushared && systemctl restart gpushared
-                                           start the daemon, or the new one in place of the old;
-                                           running containers do not notice. Without systemd: end
-                                           the old one, if any, and run $final/bin/gpushared as root
-  3. $final/bin/gpushare install --engine docker
-                                           or containerd; --dry-run shows what it would change
-  4. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE
+  2. $final/bin/gpushare install --engine docker
+                                           or containerd; --dry-run shows what it would change.
+                                           Starts gpushared by systemd; without systemd, run
+                                           $final/bin/gpushared as root before
+  3. docker run --runtime=gpushare -e GPUSHARE_MEMORY=4Gi -e GPUSHARE_COMPUTE=25% IMAGE
+After an upgrade only: systemctl daemon-reload && systemctl restart gpushared
+                                           (without systemd: end it and run the new one);
+                                           running containers do not notice
 What is not enforced: $final/share/doc/gpushare/docs/limits.md
 EOF
