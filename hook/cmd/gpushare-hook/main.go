@@ -16,15 +16,26 @@ import (
 	"github.com/gpushare/gpushare/internal/version"
 )
 
+const usage = inject.Program + ` is called by the low-level OCI runtime, as the last createContainer hook of a
+GPU container; gpushare writes its arguments into the container's config.json.
+There is nothing to call it for by hand, but for --version.
+`
+
 func main() {
 	// Before anything else: nothing of the container's may steer what follows.
 	os.Clearenv()
 	if err := os.Chdir("/"); err != nil {
 		fail(err)
 	}
-	if len(os.Args) == 2 && os.Args[1] == "--version" {
-		fmt.Printf("%s %s\n", inject.Program, version.String())
-		return
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case "--version":
+			fmt.Printf("%s %s\n", inject.Program, version.String())
+			return
+		case "--help", "-h":
+			fmt.Print(usage)
+			return
+		}
 	}
 	o, err := inject.Parse(os.Args[1:])
 	if err != nil {
