@@ -35,7 +35,7 @@ var _ shim.Shim = (*manager)(nil)
 func (m *manager) Info(ctx context.Context, stdin io.Reader) (*types.RuntimeInfo, error) {
 	c, err := config.Find()
 	if err != nil {
-		return nil, err
+		c = config.Default() // Create says what is wrong, to GPU containers
 	}
 	options := &runcoptions.Options{}
 	var given anypb.Any

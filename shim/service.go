@@ -22,7 +22,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
-	"github.com/gpushare/gpushare/hook"
 	"github.com/gpushare/gpushare/hook/create"
 	"github.com/gpushare/gpushare/internal/config"
 )
@@ -111,9 +110,9 @@ func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *tas
 // enter makes of the request what runc's service understands, and edits the bundle
 // of a GPU container.
 func (s *service) enter(ctx context.Context, r *task.CreateTaskRequest) (prepared, *config.Config, error) {
-	c, err := s.configuration()
-	if err != nil {
-		return prepared{}, nil, &hook.Refusal{Code: hook.CodeConfig, Message: err.Error()}
+	c, broken := s.configuration()
+	if broken != nil {
+		c = config.Default() // for containers without a GPU
 	}
 	answered := false
 	defer func() {
@@ -121,12 +120,12 @@ func (s *service) enter(ctx context.Context, r *task.CreateTaskRequest) (prepare
 			s.giveBack(c, r.GetID())
 		}
 	}()
-	p, err := s.prepareFor(ctx, c, r)
+	p, err := s.prepareFor(ctx, c, broken, r)
 	answered = true
 	return p, c, err
 }
 
-func (s *service) prepareFor(ctx context.Context, c *config.Config, r *task.CreateTaskRequest) (prepared, error) {
+func (s *service) prepareFor(ctx context.Context, c *config.Config, broken error, r *task.CreateTaskRequest) (prepared, error) {
 	options, err := runcOptions(r.GetOptions())
 	if err != nil {
 		return prepared{}, err
@@ -160,10 +159,14 @@ func (s *service) prepareFor(ctx context.Context, c *config.Config, r *task.Crea
 	if kind := sandboxed(options.GetBinaryName()); kind != "" {
 		daemon = noClaims{kind}
 	}
-	return s.prepare(ctx, c, create.Container{
+	ct := create.Container{
 		ID: r.GetID(), Bundle: r.GetBundle(), RuntimeRoot: filepath.Join(root, namespace),
 		PID: os.Getpid(), Restore: r.GetCheckpoint() != "",
-	}, daemon)
+	}
+	if broken != nil {
+		return prepared{}, create.WithoutConfig(ct, broken)
+	}
+	return s.prepare(ctx, c, ct, daemon)
 }
 
 // Delete removes a container or one of its processes, as runc's service does, and

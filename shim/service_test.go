@@ -216,9 +216,27 @@ func TestRefusalIsShown(t *testing.T) {
 	if err := w.create(t, &task.CreateTaskRequest{ID: "a"}); status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "30% asked") {
 		t.Errorf("error with a per cent sign: %v", err)
 	}
-	w.configuration = func() (*config.Config, error) { return nil, errors.New("read config.toml: no") }
-	if err := w.create(t, &task.CreateTaskRequest{ID: "a"}); err == nil || !strings.Contains(err.Error(), "[GS-CONFIG]") {
-		t.Errorf("a broken config.toml gave %v", err)
+}
+
+// A config.toml that cannot be used refuses GPU containers and no others.
+func TestBrokenConfiguration(t *testing.T) {
+	for spec, gpu := range map[string]bool{
+		`{"process":{"env":["GPUSHARE_MEMORY=1Gi"]}}`: true,
+		`{"process":{"env":["PATH=/bin"]}}`:           false,
+		`{`:                                           true, // nobody knows
+	} {
+		w := newWorld(t, nil)
+		w.configuration = func() (*config.Config, error) { return nil, errors.New("read config.toml: no") }
+		if err := os.WriteFile(filepath.Join(w.bundle, "config.json"), []byte(spec), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := w.create(t, &task.CreateTaskRequest{ID: "a"})
+		switch {
+		case gpu && (err == nil || !strings.Contains(err.Error(), "read config.toml: no  [GS-CONFIG]") || w.made != nil):
+			t.Errorf("%s: made %v, error %v", spec, w.made, err)
+		case !gpu && (err != nil || w.made == nil):
+			t.Errorf("%s: made %v, error %v", spec, w.made, err)
+		}
 	}
 }
 

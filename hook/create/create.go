@@ -102,6 +102,32 @@ func Prepare(ctx context.Context, c *config.Config, ct Container, daemon Claims)
 	return p.carryOut(ctx, c, &ct, b, daemon)
 }
 
+// WithoutConfig is for a config.toml that cannot be used, which why says: a GPU
+// container is refused with that, and any other may go to the low-level runtime, so
+// that a slip in the file does not keep a node's other containers from starting.
+func WithoutConfig(ct Container, why error) error {
+	b, err := openBundle(ct.Bundle)
+	if missing(err) {
+		return nil
+	}
+	broken := &hook.Refusal{Code: hook.CodeConfig, Message: why.Error()}
+	if err != nil {
+		return broken
+	}
+	defer b.close()
+	data, err := b.read()
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return broken
+	}
+	if _, reasons, err := look(config.Default(), b, data); err != nil || len(reasons) > 0 {
+		return broken
+	}
+	return nil
+}
+
 // missing says whether err is that of a file or directory that is not there.
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
@@ -118,23 +144,27 @@ type planned struct {
 	exposed    []string // what node policy allows it
 }
 
+// look reads a spec. The reasons say what makes it a GPU container's; there are none
+// for a container that is none of our business.
+func look(c *config.Config, b *bundle, data []byte) (p *planned, reasons []string, err error) {
+	p = &planned{bundle: b.path}
+	if p.spec, err = hook.Parse(data); err != nil {
+		return nil, nil, err
+	}
+	if p.ask, err = p.spec.Ask(); err != nil {
+		return nil, nil, err
+	}
+	if p.host, err = node.Host(c, b.path); err != nil {
+		return nil, nil, err
+	}
+	return p, p.spec.Reasons(p.ask, p.host), nil
+}
+
 // plan returns nil for a container that is none of our business.
 func plan(c *config.Config, ct *Container, b *bundle, data []byte) (*planned, error) {
-	spec, err := hook.Parse(data)
-	if err != nil {
+	p, reasons, err := look(c, b, data)
+	if err != nil || len(reasons) == 0 {
 		return nil, err
-	}
-	ask, err := spec.Ask()
-	if err != nil {
-		return nil, err
-	}
-	host, err := node.Host(c, b.path)
-	if err != nil {
-		return nil, err
-	}
-	reasons := spec.Reasons(ask, host)
-	if len(reasons) == 0 {
-		return nil, nil
 	}
 	if ct.Restore {
 		return nil, &hook.Refusal{Code: hook.CodeRestore, Message: "restore of a GPU container refused: a checkpoint holds no GPU state: start the container anew"}
@@ -145,13 +175,12 @@ func plan(c *config.Config, ct *Container, b *bundle, data []byte) (*planned, er
 	if !ValidID(ct.ID) {
 		return nil, &hook.Refusal{Code: hook.CodeUsage, Message: fmt.Sprintf("GPU container refused: a container id is made of letters, digits and _+-. but this is %q", ct.ID)}
 	}
-	p := &planned{spec: spec, host: host, bundle: b.path}
-	if p.exposed, err = spec.Check(host, hook.Override{Privileged: c.Override.Privileged, HostNamespaces: c.Override.HostNamespaces}); err != nil {
+	if p.exposed, err = p.spec.Check(p.host, hook.Override{Privileged: c.Override.Privileged, HostNamespaces: c.Override.HostNamespaces}); err != nil {
 		return nil, err
 	}
 	d := c.DefaultShare
 	share := hook.Ask{Memory: d.Memory, Compute: d.Compute, ComputeMax: d.ComputeMax, Profile: d.Profile}
-	if p.ask, err = ask.WithDefault(share, reasons); err != nil {
+	if p.ask, err = p.ask.WithDefault(share, reasons); err != nil {
 		return nil, err
 	}
 	if p.driver, err = node.LoadDriver(c.DriverCDISpec); err != nil {

@@ -177,7 +177,7 @@ func lowLevelRuntime(names []string, self fs.FileInfo) (string, error) {
 				return "", fmt.Errorf("find the low-level runtime: %w", err)
 			}
 			if os.SameFile(info, self) {
-				return "", fmt.Errorf("use %s as the low-level runtime: it is gpushare-runtime itself: name another one in runtimes of config.toml", path)
+				return "", fmt.Errorf("use %s as the low-level runtime: it is this program itself: name another one in runtimes of config.toml", path)
 			}
 			if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 				return "", fmt.Errorf("use %s as the low-level runtime: it is no program", path)

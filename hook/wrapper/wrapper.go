@@ -60,12 +60,10 @@ func (r *Runtime) guarded(inv *invocation, args []string) (err error) {
 
 func (r *Runtime) run(inv *invocation, args []string) error {
 	makes := touches(inv.command) && !inv.help
-	c, err := config.Find()
-	if err != nil {
-		if makes {
-			return &hook.Refusal{Code: hook.CodeConfig, Message: err.Error()}
-		}
-		// A broken file must not keep containers from being stopped.
+	c, broken := config.Find()
+	if broken != nil {
+		// That must not keep containers from being stopped, nor those without a GPU
+		// from being started.
 		c = config.Default()
 	}
 	low, err := node.LowLevelRuntime(c.Runtimes)
@@ -76,7 +74,7 @@ func (r *Runtime) run(inv *invocation, args []string) error {
 	var prepared *create.Prepared
 	switch {
 	case makes:
-		if prepared, err = prepare(c, inv, low, daemon); err != nil {
+		if prepared, err = prepare(c, broken, inv, low, daemon); err != nil {
 			return err
 		}
 	case inv.command == "delete" && !inv.help && inv.unsure == "" && len(inv.ids) == 1:
@@ -93,8 +91,9 @@ func (r *Runtime) run(inv *invocation, args []string) error {
 	return &hook.Refusal{Code: hook.CodeRuntime, Message: err.Error()}
 }
 
-// prepare claims a share for a GPU container and edits its spec.
-func prepare(c *config.Config, inv *invocation, low string, daemon create.Claims) (*create.Prepared, error) {
+// prepare claims a share for a GPU container and edits its spec. broken says why c is
+// not what the administrator wrote.
+func prepare(c *config.Config, broken error, inv *invocation, low string, daemon create.Claims) (*create.Prepared, error) {
 	if inv.unsure != "" {
 		return nil, &hook.Refusal{Code: hook.CodeUsage, Message: fmt.Sprintf(
 			"flag %q is unknown, so the command line cannot be read for certain: write its value behind a = sign", inv.unsure)}
@@ -110,6 +109,9 @@ func prepare(c *config.Config, inv *invocation, low string, daemon create.Claims
 		ct.ID = inv.ids[0]
 	} else {
 		ct.BadID = fmt.Sprintf("%s needs exactly one container id but has %q", inv.command, inv.ids)
+	}
+	if broken != nil {
+		return nil, create.WithoutConfig(ct, broken)
 	}
 	return create.Prepare(context.Background(), c, ct, daemon)
 }

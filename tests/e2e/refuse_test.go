@@ -88,6 +88,9 @@ func nothingIsFree(t *testing.T, n *node.Node) {
 		{"misspelt word", []string{"-e", "GPUSHARE_MEMROY=1Gi", "-e", "GPUSHARE_MEMORY=1Gi"}, "GPUSHARE_MEMORY"},
 		{"no such GPU", []string{"-e", "GPUSHARE_MEMORY=1Gi", "-e", "GPUSHARE_GPU=7"}, "7"},
 		{"more than there is", []string{"-e", "GPUSHARE_MEMORY=81Gi"}, "80"},
+		{"the host's /proc", []string{"-e", "GPUSHARE_MEMORY=1Gi", "-v", "/proc:/x:ro"}, "GS-BIND"},
+		{"control groups", []string{"-e", "GPUSHARE_MEMORY=1Gi", "-v", "/sys/fs/cgroup:/x:ro"}, "GS-BIND"},
+		{"control groups below", []string{"-e", "GPUSHARE_MEMORY=1Gi", "-v", "/sys:/x:ro"}, "GS-BIND"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			refused(t, run(append(append(c.args, "small"), "echo", "started")...), c.word)
