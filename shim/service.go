@@ -44,7 +44,6 @@ type service struct {
 	daemon        func(*config.Config) create.Claims
 	prepare       func(context.Context, *config.Config, create.Container, create.Claims) (prepared, error)
 
-	idle    idler
 	alone   *alone
 	mu      sync.Mutex
 	claimed map[string]*config.Config // by container id, with the configuration of its claim
@@ -82,7 +81,6 @@ func (s *service) Create(ctx context.Context, r *task.CreateTaskRequest) (_ *tas
 	defer recovered(ctx, "Create", &err)
 	s.alone.begin()
 	defer s.alone.done()
-	defer s.idle.busy()
 	made := false
 	p, c, err := s.enter(ctx, r)
 	defer func() {
@@ -175,7 +173,6 @@ func (s *service) Delete(ctx context.Context, r *task.DeleteRequest) (_ *task.De
 	defer recovered(ctx, "Delete", &err)
 	s.alone.begin()
 	defer s.alone.done()
-	defer s.idle.busy()
 	response, err := s.TTRPCTaskService.Delete(ctx, r)
 	if err != nil {
 		return nil, err

@@ -291,8 +291,9 @@ func TestShimAndDaemonRestart(t *testing.T) {
 	})
 }
 
-// An idle shim holds at most 1 MB more than containerd's own, built alike, under the
-// same containerd, in the same run.
+// An idle shim has at most 1 MB more of its own than containerd's, built alike, under the
+// same containerd, in the same run. The pages of the program file are not counted: all
+// shims of a node share them, and the kernel decides how many are mapped.
 func TestShimMemory(t *testing.T) {
 	k := containerdOf(t, "containerd-2.4")
 	stock, err := k.c.StockShim()
@@ -306,7 +307,7 @@ func TestShimMemory(t *testing.T) {
 	}
 	for i, what := range []string{"without a GPU", "with a share"} {
 		t.Logf("%s: %+v KiB, containerd's own %+v", what, m[i+1], m[0])
-		if more := m[i+1].RSS - m[0].RSS; more > 1000000/1024 {
+		if more := m[i+1].Anon - m[0].Anon; more > 1000000/1024 {
 			t.Errorf("%s: %d KiB more than containerd's own", what, more)
 		}
 	}
