@@ -273,7 +273,7 @@ func decode(raw []byte) (*Record, error) {
 
 // known lists the fields that Record has.
 var known = []string{
-	"id", "boot_id", "generation", "bundle", "runtime_root", "mount_label", "request", "source",
+	"id", "boot_id", "generation", "bundle", "bundle_seen", "runtime_root", "mount_label", "request", "source",
 	"created", "claimant", "init", "group", "gpus", "fault", "name", "engine", "exposed", "asked", "set",
 }
 
