@@ -71,7 +71,7 @@ func TestDoctor(t *testing.T) {
 			}
 			return func() { _ = os.Chmod(socket, 0o600) }
 		}},
-		{"configuration", `unknown key "rum_dir"`, "fix: sudoedit ", func(t *testing.T) func() {
+		{"configuration", `unknown key "rum_dir"`, "fix: gpushare config check", func(t *testing.T) func() {
 			return swap(t, n.ConfigFile(), append([]byte("rum_dir = 1\n"), content(t, n.ConfigFile())...))
 		}},
 	} {

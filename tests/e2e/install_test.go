@@ -257,9 +257,9 @@ func mode(t *testing.T, path string, m os.FileMode) (repair func()) {
 // A runtime given by its type is one that docker before 24 replaces by plain runc
 // without a word. It is neither overwritten nor taken for ours.
 func TestInstallDockerRuntimeType(t *testing.T) {
-	n := up(t, withoutUs(func(n *node.Node, daemon map[string]any) {
+	n := probed(t, up(t, withoutUs(func(n *node.Node, daemon map[string]any) {
 		daemon["runtimes"].(map[string]any)[node.Runtime] = map[string]string{"runtimeType": "io.containerd.gpushare.v1"}
-	}))
+	})))
 	file := filepath.Join(n.Dir, "daemon.json")
 	before := content(t, file)
 	r := docked(t, n, "install")

@@ -32,7 +32,7 @@ func release(t *testing.T, n *node.Node, number int) string {
 	if err := os.MkdirAll(filepath.Join(tree, "build/lib"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	same := []string{"packaging", "internal", "docs", "LICENSE", "build/bin"}
+	same := []string{"packaging", "internal", "docs", "examples", "LICENSE", "build/bin"}
 	papers, _ := filepath.Glob(filepath.Join(root, "*.md"))
 	for _, p := range papers {
 		same = append(same, filepath.Base(p))
