@@ -29,12 +29,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// builtDir is where the program is, once a test has asked for it.
+var builtDir string
+
 // built is the program, built as it ships, once.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "gpushare-shim-")
 	if err != nil {
 		return "", err
 	}
+	builtDir = dir
 	path := filepath.Join(dir, "containerd-shim-gpushare-v1")
 	cmd := exec.Command("go", "build", "-tags", "no_grpc", "-o", path, "./cmd/containerd-shim-gpushare-v1")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -47,8 +51,8 @@ var built = sync.OnceValues(func() (string, error) {
 func TestMain(m *testing.M) {
 	log.L.Logger.SetOutput(io.Discard) // the panics that tests provoke
 	code := m.Run()
-	if path, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if builtDir != "" {
+		os.RemoveAll(builtDir)
 	}
 	os.Exit(code)
 }

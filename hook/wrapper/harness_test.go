@@ -21,12 +21,16 @@ import (
 
 const libDir = "/usr/lib/x86_64-linux-gnu"
 
+// binaryDir is what binary has made, once a test has asked for it.
+var binaryDir string
+
 // binary is the directory of the wrapper and the hook under test, built once.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "gpushare-runtime")
 	if err != nil {
 		return "", err
 	}
+	binaryDir = dir
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "../cmd/gpushare-runtime", "../cmd/gpushare-hook")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -37,8 +41,8 @@ var binary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, _ := binary(); dir != "" {
-		os.RemoveAll(dir)
+	if binaryDir != "" {
+		os.RemoveAll(binaryDir)
 	}
 	os.Exit(code)
 }
