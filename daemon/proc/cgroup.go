@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/gpushare/gpushare/internal/mountinfo"
 )
 
 // Group is a control group: its hierarchy ("" is version 2, else a version 1
@@ -76,20 +78,20 @@ func OpenTree() (*Tree, error) {
 	return parseTree(string(raw)), nil
 }
 
-func parseTree(mountinfo string) *Tree {
+func parseTree(table string) *Tree {
 	t := &Tree{roots: make(map[string]string)}
-	for line := range strings.Lines(mountinfo) {
-		m, ok := parseMount(line)
-		if !ok || m.root != "/" {
+	for line := range strings.Lines(table) {
+		m, ok := mountinfo.Parse(line)
+		if !ok || m.Root != "/" {
 			continue
 		}
-		switch m.kind {
+		switch m.Kind {
 		case "cgroup2":
-			t.roots[""] = m.point
+			t.roots[""] = m.Point
 		case "cgroup":
-			for o := range strings.SplitSeq(m.options, ",") {
+			for o := range strings.SplitSeq(m.Options, ",") {
 				if o == "devices" || o == "pids" {
-					t.roots[o] = m.point
+					t.roots[o] = m.Point
 				}
 			}
 		}

@@ -10,51 +10,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gpushare/gpushare/internal/mountinfo"
 )
 
 // errNoDevice is what reading a file of a removed control group gives.
 var errNoDevice error = unix.ENODEV
-
-// mount is a line of mountinfo.
-type mount struct {
-	device       string // major:minor
-	root, point  string
-	kind, source string
-	options      string // of the file system, not of the mount
-}
-
-// parseMount reads a line of /proc/PID/mountinfo.
-func parseMount(line string) (mount, bool) {
-	head, tail, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
-	h, t := strings.Fields(head), strings.Fields(tail)
-	if !ok || len(h) < 6 || len(t) < 3 {
-		return mount{}, false
-	}
-	return mount{
-		device: h[2],
-		root:   unescape(h[3]), point: unescape(h[4]),
-		kind: t[0], source: t[1], options: t[2],
-	}, true
-}
-
-// unescape undoes mountinfo's octal escapes (\040 is a blank).
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(v))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
 
 // Device is the number of the file system that holds path, as mountinfo writes
 // it.
@@ -103,12 +64,12 @@ func Mounted(device, suffix string) ([]int, error) {
 	return pids, nil
 }
 
-func hasMount(mountinfo, device, suffix string) bool {
-	for line := range strings.Lines(mountinfo) {
+func hasMount(table, device, suffix string) bool {
+	for line := range strings.Lines(table) {
 		if !strings.Contains(line, " "+device+" ") {
 			continue
 		}
-		if m, ok := parseMount(line); ok && m.device == device && strings.HasSuffix(m.point, suffix) {
+		if m, ok := mountinfo.Parse(line); ok && m.Device == device && strings.HasSuffix(m.Point, suffix) {
 			return true
 		}
 	}
@@ -124,8 +85,8 @@ func MountDevices() (map[string]string, error) {
 	}
 	out := make(map[string]string)
 	for line := range strings.Lines(string(raw)) {
-		if m, ok := parseMount(line); ok {
-			out[m.point] = m.device
+		if m, ok := mountinfo.Parse(line); ok {
+			out[m.Point] = m.Device
 		}
 	}
 	return out, nil

@@ -5,20 +5,17 @@ package node
 
 import (
 	"path"
-	"strconv"
 	"strings"
+
+	"github.com/gpushare/gpushare/internal/mountinfo"
 )
 
 // maxMounts bounds the text of the mount table, in bytes.
 const maxMounts = 64 << 20
 
-// hostMount is a line of the mount table: root, within the file system of that
-// device, is mounted at point.
-type hostMount struct{ device, root, point, kind string }
-
 // hostMounts reads the host's mount table. An unreadable one is empty; then only
 // links are followed.
-func hostMounts() []hostMount {
+func hostMounts() []mountinfo.Mount {
 	table, err := readBounded("/proc/self/mountinfo", maxMounts)
 	if err != nil {
 		return nil
@@ -26,36 +23,14 @@ func hostMounts() []hostMount {
 	return parseMounts(string(table))
 }
 
-func parseMounts(table string) []hostMount {
-	var all []hostMount
+func parseMounts(table string) []mountinfo.Mount {
+	var all []mountinfo.Mount
 	for line := range strings.Lines(table) {
-		before, after, ok := strings.Cut(line, " - ")
-		f := strings.Fields(before)
-		kind := strings.Fields(after)
-		if ok && len(f) >= 5 && len(kind) > 0 {
-			all = append(all, hostMount{f[2], unescape(f[3]), unescape(f[4]), kind[0]})
+		if m, ok := mountinfo.Parse(line); ok {
+			all = append(all, m)
 		}
 	}
 	return all
-}
-
-// unescape undoes the kernel's \040 for a space, and the like.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // below returns p as seen from dir, with a leading slash; false if it is elsewhere.
@@ -68,10 +43,10 @@ func below(p, dir string) (string, bool) {
 }
 
 // mountOf returns the mount that p, without links, lies in.
-func mountOf(all []hostMount, p string) *hostMount {
-	var found *hostMount
+func mountOf(all []mountinfo.Mount, p string) *mountinfo.Mount {
+	var found *mountinfo.Mount
 	for i := range all {
-		if _, ok := below(p, all[i].point); ok && (found == nil || len(all[i].point) >= len(found.point)) {
+		if _, ok := below(p, all[i].Point); ok && (found == nil || len(all[i].Point) >= len(found.Point)) {
 			found = &all[i]
 		}
 	}
@@ -80,29 +55,29 @@ func mountOf(all []hostMount, p string) *hostMount {
 
 // origin returns the path of p in the widest and oldest mount of its file system:
 // what is mounted in two places, such as a volume of an engine, has one origin.
-func origin(all []hostMount, p string) string {
+func origin(all []mountinfo.Mount, p string) string {
 	m := mountOf(all, p)
 	if m == nil {
 		return p
 	}
-	rest, _ := below(p, m.point)
-	inside := path.Join(m.root, rest)
-	var widest *hostMount
+	rest, _ := below(p, m.Point)
+	inside := path.Join(m.Root, rest)
+	var widest *mountinfo.Mount
 	for i := range all {
-		if all[i].device != m.device || (widest != nil && len(all[i].root) >= len(widest.root)) {
+		if all[i].Device != m.Device || (widest != nil && len(all[i].Root) >= len(widest.Root)) {
 			continue
 		}
-		if _, ok := below(inside, all[i].root); ok {
+		if _, ok := below(inside, all[i].Root); ok {
 			widest = &all[i]
 		}
 	}
-	rest, _ = below(inside, widest.root)
-	return path.Join(widest.point, rest)
+	rest, _ = below(inside, widest.Root)
+	return path.Join(widest.Point, rest)
 }
 
 // opensCgroups says whether a bind of p shows a control group hierarchy that can be
 // written to. Read-only is the topmost mount alone, unless wholly is set.
-func opensCgroups(all []hostMount, p string, recursive, readOnly, wholly bool) bool {
+func opensCgroups(all []mountinfo.Mount, p string, recursive, readOnly, wholly bool) bool {
 	if wholly {
 		return false
 	}
@@ -110,11 +85,11 @@ func opensCgroups(all []hostMount, p string, recursive, readOnly, wholly bool) b
 		return true
 	}
 	for i := range all {
-		if rest, ok := below(all[i].point, p); recursive && ok && rest != "" && isCgroup(&all[i]) {
+		if rest, ok := below(all[i].Point, p); recursive && ok && rest != "" && isCgroup(&all[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-func isCgroup(m *hostMount) bool { return m.kind == "cgroup" || m.kind == "cgroup2" }
+func isCgroup(m *mountinfo.Mount) bool { return m.Kind == "cgroup" || m.Kind == "cgroup2" }
