@@ -103,7 +103,7 @@ var errFull = errors.New("too many clients")
 
 // addClient gives a connection its shared memory.
 func (h *Host) addClient(conn *net.UnixConn, pid uint32) (*client, error) {
-	fd, mem, err := sharedFile("simgpu-client", int(sizeShared))
+	fd, mem, err := sharedFile("simgpu-client", int(sizeShared), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@
 package host
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -40,14 +39,14 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 			return
 		}
 		defer h.removeClient(c)
-		if err := h.hello(conn, req, []int{c.fd, h.kickFD}); err != nil {
+		if err := h.hello(conn, req, []int{c.fd, h.kickFD, h.nodeFD}); err != nil {
 			return
 		}
 		h.loop(conn, buf, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
 			return h.answer(c, req, data)
 		})
 	case req.A == wire.KindNVML:
-		if err := h.hello(conn, req, nil); err != nil {
+		if err := h.hello(conn, req, []int{h.nodeFD}); err != nil {
 			return
 		}
 		h.loop(conn, buf, func(req *wire.Request, _ []byte) (wire.Reply, []byte, bool) {
@@ -76,22 +75,9 @@ func (h *Host) loop(conn *net.UnixConn, buf []byte,
 	}
 }
 
-// hello sends the description of the GPUs and the client's descriptors.
+// hello sends a client its descriptors.
 func (h *Host) hello(conn *net.UnixConn, req wire.Request, fds []int) error {
-	v := wire.Hello{GPUs: uint32(len(h.gpus)), CUDAVersion: CUDAVersion}
-	copy(v.DriverVersion[:], DriverVersion)
-	for i, g := range h.gpus {
-		v.GPU[i] = g.info
-	}
-	var b bytes.Buffer
-	if err := binary.Write(&b, binary.NativeEndian, v); err != nil {
-		return fmt.Errorf("encode hello: %w", err)
-	}
-	var rights []byte
-	if len(fds) > 0 {
-		rights = unix.UnixRights(fds...)
-	}
-	return send(conn, wire.Reply{Op: req.Op, ID: req.ID}, b.Bytes(), rights)
+	return send(conn, wire.Reply{Op: req.Op, ID: req.ID}, nil, unix.UnixRights(fds...))
 }
 
 func peer(conn *net.UnixConn) (uint32, error) {

@@ -81,6 +81,10 @@ type Host struct {
 	kickMem []byte
 	kicks   *wire.Kicks // clients and requests move it to wake the engine thread
 
+	nodeFD  int
+	nodeMem []byte
+	node    *wire.Node // what all clients read; state in it is stored atomically
+
 	mu      sync.Mutex
 	machine *sim.Machine
 	gpus    []*gpu
@@ -105,7 +109,10 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		names: newNameTable(cfg.KernelTimes),
 	}
 	var err error
-	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096); err != nil {
+	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096, 0); err != nil {
+		return nil, err
+	}
+	if err := h.makeNode(); err != nil {
 		return nil, err
 	}
 	h.kicks = (*wire.Kicks)(unsafe.Pointer(&h.kickMem[0])) //nolint:gosec // layout pinned by wire.TestHeader
@@ -114,6 +121,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	}, h.clock.now(), (*sink)(h))
 	for i := range cfg.GPUs {
 		h.gpus = append(h.gpus, newGPU(cfg, i))
+		h.node.GPU[i].Info = h.gpus[i].info
 	}
 	return h, nil
 }
@@ -165,6 +173,8 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 	<-engineDone
 	_ = unix.Munmap(h.kickMem)
 	_ = unix.Close(h.kickFD)
+	_ = unix.Munmap(h.nodeMem)
+	_ = unix.Close(h.nodeFD)
 	if ctx.Err() != nil {
 		return nil
 	}

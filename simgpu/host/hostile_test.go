@@ -102,7 +102,7 @@ func join(t *testing.T, path string) *tenant {
 		t.Fatalf("control messages: %v %v", msgs, err)
 	}
 	fds, err := unix.ParseUnixRights(&msgs[0])
-	if err != nil || len(fds) != 2 {
+	if err != nil || len(fds) != 3 {
 		t.Fatalf("descriptors: %v %v", fds, err)
 	}
 	mem, err := unix.Mmap(fds[0], 0, int(sizeShared), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -116,8 +116,16 @@ func join(t *testing.T, path string) *tenant {
 	if err := unix.Ftruncate(fds[1], 1<<20); err == nil {
 		t.Error("the shared page can be blown up")
 	}
-	_ = unix.Close(fds[0])
-	_ = unix.Close(fds[1])
+	if m, err := unix.Mmap(fds[2], 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err == nil {
+		_ = unix.Munmap(m)
+		t.Error("a client can write what others read of the node")
+	}
+	if _, err := unix.Pwrite(fds[2], []byte{1}, 0); err == nil {
+		t.Error("a client can write into the node's file")
+	}
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
 	t.Cleanup(func() { _ = unix.Munmap(mem) })
 	return &tenant{t: t, conn: c, shm: asShared(mem), mem: mem}
 }

@@ -15,18 +15,19 @@ import (
 )
 
 // sharedFile makes a memory file of size bytes that nobody can shrink or grow,
-// so that a client cannot make this process fault, and maps it.
-func sharedFile(name string, size int) (fd int, mem []byte, err error) {
+// so that a client cannot make this process fault, and maps it for writing;
+// then it adds seals.
+func sharedFile(name string, size int, seals int) (fd int, mem []byte, err error) {
 	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return -1, nil, fmt.Errorf("create memory file %s: %w", name, err)
 	}
 	if err = unix.Ftruncate(fd, int64(size)); err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
-			unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
 	if err == nil {
-		mem, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+			unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL|seals)
 	}
 	if err != nil {
 		_ = unix.Close(fd)

@@ -129,11 +129,12 @@ static bool send_all(int fd, const void *head, size_t nhead, const void *data, s
     return r == (ssize_t)(nhead + n);
 }
 
+#define MAX_FDS 3
 /* Receives one message into two parts and nfds descriptors. */
 static ssize_t receive(int fd, struct sg_reply *head, void *data, size_t n, int *fds, int nfds)
 {
     union {
-        char buf[CMSG_SPACE(2 * sizeof(int))];
+        char buf[CMSG_SPACE(MAX_FDS * sizeof(int))];
         struct cmsghdr align;
     } c;
     struct iovec v[2] = {{head, sizeof(*head)}, {data, n}};
@@ -159,46 +160,56 @@ static ssize_t receive(int fd, struct sg_reply *head, void *data, size_t n, int 
     return r;
 }
 
-/* Connects and maps the shared memory. Returns 0 or a negative errno. */
+/* Maps a file of the host's; at the place of the same file of a connection before. */
+static void *map(int fd, size_t size, int prot, const void *before)
+{
+    void *p = mmap((void *)before, size, prot, MAP_SHARED | (before ? MAP_FIXED : 0), fd, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Maps what the host has sent: for a CUDA client its own memory and the kicks,
+ * and for every client the node. */
+static bool map_all(const int *fds, int nfds)
+{
+    bool cuda = nfds == MAX_FDS;
+
+    if (cuda) {
+        sg_conn.shm = map(fds[0], sizeof(struct sg_shared), PROT_READ | PROT_WRITE, sg_conn.shm);
+        sg_conn.kicks = map(fds[1], SG_PAGE, PROT_READ | PROT_WRITE, sg_conn.kicks);
+        if (!sg_conn.shm || !sg_conn.kicks)
+            return false;
+    }
+    sg_conn.node = map(fds[nfds - 1], sizeof(struct sg_node), PROT_READ, sg_conn.node);
+    return sg_conn.node && sg_conn.node->magic == SG_WIRE_MAGIC && sg_conn.node->gpus <= SG_MAX_GPUS;
+}
+
+/* Connects and maps the shared memory. Returns 0 or a negative errno. Pointers
+ * into what an earlier connection mapped stay good. */
 int sg_connect(uint32_t kind)
 {
     struct sg_request req = {.op = SG_OP_HELLO, .a = kind, .b = SG_WIRE_VERSION};
-    int fds[2] = {-1, -1}, fd = find_host(), nfds = kind == SG_KIND_CUDA ? 2 : 0;
+    int fds[MAX_FDS], fd = find_host(), nfds = kind == SG_KIND_CUDA ? MAX_FDS : 1;
     struct sg_reply rep;
-    ssize_t n;
+    bool mapped;
 
     if (fd < 0)
         return -ENODEV;
     fd = high(fd);
-    if (!send_all(fd, &req, sizeof(req), NULL, 0))
-        goto fail;
-    n = receive(fd, &rep, &sg_conn.hello, sizeof(sg_conn.hello), fds, nfds);
-    if (n != (ssize_t)(sizeof(rep) + sizeof(sg_conn.hello)))
-        goto fail;
-    if (sg_conn.hello.gpus > SG_MAX_GPUS)
-        goto fail;
-    if (nfds) {
-        void *shm = mmap(NULL, sizeof(struct sg_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-        void *kick = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
-
-        close(fds[0]);
-        close(fds[1]);
-        if (shm == MAP_FAILED || kick == MAP_FAILED) {
-            if (shm != MAP_FAILED)
-                munmap(shm, sizeof(struct sg_shared));
-            if (kick != MAP_FAILED)
-                munmap(kick, SG_PAGE);
-            goto fail;
-        }
-        sg_conn.shm = shm;
-        sg_conn.kicks = kick;
+    if (!send_all(fd, &req, sizeof(req), NULL, 0) || receive(fd, &rep, NULL, 0, fds, nfds) != (ssize_t)sizeof(rep)) {
+        close(fd);
+        return -EPROTO;
+    }
+    mapped = map_all(fds, nfds);
+    for (int i = 0; i < nfds; i++)
+        close(fds[i]);
+    if (!mapped) {
+        close(fd);
+        return -EPROTO;
     }
     sg_conn.fd = fd;
     sg_conn.lost = false;
     return 0;
-fail:
-    close(fd);
-    return -EPROTO;
 }
 
 /* One request and its answer. The status of a lost host is 999. */
@@ -246,17 +257,17 @@ void sg_tell(uint32_t op, uint64_t a, uint64_t b)
  * right to the device with EPERM. On the host itself, where the node's devices
  * are not in /dev, there is nothing to look at and all GPUs are visible.
  */
-unsigned sg_visible(const struct sg_hello *hello, unsigned *ret_index, unsigned max)
+unsigned sg_visible(const struct sg_node *node, unsigned *ret_index, unsigned max)
 {
     bool check = default_socket || access("/dev/nvidiactl", F_OK) == 0;
     unsigned n = 0;
 
-    for (unsigned i = 0; i < hello->gpus && n < max; i++) {
+    for (unsigned i = 0; i < node->gpus && n < max; i++) {
         if (check) {
             char path[64];
             int fd;
 
-            snprintf(path, sizeof(path), "/dev/nvidia%u", hello->gpu[i].minor);
+            snprintf(path, sizeof(path), "/dev/nvidia%u", node->gpu[i].info.minor);
             fd = open(path, O_RDWR | O_CLOEXEC);
             if (fd >= 0)
                 close(fd);

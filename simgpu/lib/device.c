@@ -30,7 +30,7 @@ static unsigned choose(unsigned *index, unsigned n)
         if (end == v + len && len && k < n)
             found = (unsigned)k;
         for (unsigned i = 0; found == n && i < n && len > 4 && !strncmp(v, "GPU-", 4); i++) {
-            if (!strncmp(sg_conn.hello.gpu[index[i]].uuid, v, len))
+            if (!strncmp(sg_conn.node->gpu[index[i]].info.uuid, v, len))
                 found = i;
         }
         for (unsigned i = 0; i < kept; i++) {
@@ -54,14 +54,14 @@ static CUresult start(void)
 
     if (sg_connect(SG_KIND_CUDA) != 0)
         return CUDA_ERROR_NO_DEVICE;
-    sg_state.ndev = choose(index, sg_visible(&sg_conn.hello, index, SG_MAX_GPUS));
+    sg_state.ndev = choose(index, sg_visible(sg_conn.node, index, SG_MAX_GPUS));
     if (!sg_state.ndev)
         return CUDA_ERROR_NO_DEVICE;
     for (unsigned i = 0; i < sg_state.ndev; i++) {
         struct sg_device *d = &sg_state.dev[i];
 
         d->index = index[i];
-        d->info = &sg_conn.hello.gpu[index[i]];
+        d->info = &sg_conn.node->gpu[index[i]].info;
         d->default_pool = (struct CUmemPoolHandle_st){
             .magic = SG_POOL, .dev = (CUdevice)i, .deflt = true, .reuse = {1, 1, 1}};
         d->pool = &d->default_pool;

@@ -36,9 +36,9 @@ static nvmlReturn_t open_connection(void)
     if (sg_connect(SG_KIND_NVML) != 0)
         return NVML_ERROR_DRIVER_NOT_LOADED;
     sg_nvml.pid = getpid();
-    sg_nvml.ndev = sg_visible(&sg_conn.hello, index, SG_MAX_GPUS);
+    sg_nvml.ndev = sg_visible(sg_conn.node, index, SG_MAX_GPUS);
     for (unsigned i = 0; i < sg_nvml.ndev; i++)
-        sg_nvml.dev[i] = (struct nvmlDevice_st){SG_NVML_DEVICE, index[i], &sg_conn.hello.gpu[index[i]]};
+        sg_nvml.dev[i] = (struct nvmlDevice_st){SG_NVML_DEVICE, index[i], &sg_conn.node->gpu[index[i]].info};
     return NVML_SUCCESS;
 }
 
@@ -138,7 +138,7 @@ SG_API const char *nvmlErrorString(nvmlReturn_t r)
 SG_API nvmlReturn_t nvmlSystemGetDriverVersion(char *buf, unsigned int n)
 {
     SG_NVML_ENTER();
-    return sg_nvml_text(buf, n, sg_conn.hello.driver_version);
+    return sg_nvml_text(buf, n, sg_conn.node->driver_version);
 }
 
 SG_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *buf, unsigned int n)
@@ -146,7 +146,7 @@ SG_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *buf, unsigned int n)
     char text[64];
 
     /* Known without a device: the CUDA release and the driver that it is of. */
-    snprintf(text, sizeof(text), "12.%s", sg_nvml.users ? sg_conn.hello.driver_version : "575.57.08");
+    snprintf(text, sizeof(text), "12.%s", sg_nvml.users ? sg_conn.node->driver_version : "575.57.08");
     return sg_nvml_text(buf, n, text);
 }
 

@@ -34,7 +34,7 @@ struct sg_conn {
     int fd;
     struct sg_shared *shm;
     struct sg_kicks *kicks;
-    struct sg_hello hello;
+    const struct sg_node *node; /* read-only; never NULL once connected */
     pthread_mutex_t rpc_lock;
     pthread_mutex_t ring_lock;
     uint32_t next_id;
@@ -44,7 +44,7 @@ extern struct sg_conn sg_conn;
 
 int sg_connect(uint32_t kind);
 /* Finds the GPUs that this process may use; sets *ret_minor of at most max. */
-unsigned sg_visible(const struct sg_hello *hello, unsigned *ret_index, unsigned max);
+unsigned sg_visible(const struct sg_node *node, unsigned *ret_index, unsigned max);
 /* One request; a is both the argument and, through ret, the answer. */
 CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
                  size_t *ret_len);

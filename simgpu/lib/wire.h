@@ -8,20 +8,22 @@
  *
  * A connection is one SOCK_SEQPACKET socket (calls that may wait) and one
  * shared memory file made and sealed by the host (submission, which may not).
- * The host believes nothing that it reads from either.
+ * The host believes nothing that it reads from either. What it says to all
+ * alike stands in one more file, which clients can only read: struct sg_node.
  */
 #ifndef SG_WIRE_H
 #define SG_WIRE_H
 
 #include <stdint.h>
 
-#define SG_WIRE_VERSION 1u
+#define SG_WIRE_VERSION 2u
 #define SG_WIRE_MAGIC 0x31554753u /* "SGU1" */
 #define SG_MAX_MESSAGE 8192u
 #define SG_MAX_GPUS 16u
 
 /* ---- requests ---------------------------------------------------------- */
-#define SG_OP_HELLO 1u        /* a: kind, b: version; answers with sg_hello and descriptors */
+#define SG_OP_HELLO 1u        /* a: kind, b: version; answers with descriptors: of sg_node, and for a
+                               * CUDA client before it of sg_shared and sg_kicks */
 #define SG_OP_CTX_CREATE 2u   /* gpu; answers a: context */
 #define SG_OP_CTX_DESTROY 3u  /* ctx */
 #define SG_OP_STREAM_CREATE 4u /* ctx, a: stream kind; answers a: slot, b: its position */
@@ -95,13 +97,6 @@ struct sg_gpu_info {
     uint32_t capability; /* major * 10 + minor */
 };
 
-struct sg_hello {
-    uint32_t gpus;
-    uint32_t cuda_version; /* 12090 */
-    char driver_version[24];
-    struct sg_gpu_info gpu[SG_MAX_GPUS];
-};
-
 struct sg_graph_part {
     uint32_t function;
     uint32_t count;
@@ -117,6 +112,30 @@ struct sg_sample {
     uint64_t time_us;
     uint32_t pid; /* 0: the whole GPU */
     uint32_t percent;
+};
+
+/* ---- the node: written by the host, read by all ---------------------------- */
+/* What changes about a GPU while the node is up: read with atomic loads. */
+struct sg_gpu_state {
+    uint32_t lost; /* fallen off the bus: 0 or the XID that said so */
+    uint32_t reserved;
+};
+
+struct sg_gpu {
+    struct sg_gpu_info info; /* never changes */
+    struct sg_gpu_state state;
+};
+
+struct sg_node {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t gpus;
+    uint32_t cuda_version; /* 12090 */
+    char driver_version[24];
+    uint32_t faults;        /* 0: no call is to fail; else moves when the rules change */
+    uint32_t clock_virtual; /* 1: time is now_ns; 0: CLOCK_MONOTONIC */
+    uint64_t now_ns;
+    struct sg_gpu gpu[SG_MAX_GPUS];
 };
 
 /* ---- shared memory ----------------------------------------------------- */
@@ -173,7 +192,6 @@ struct sg_shared {
 _Static_assert(sizeof(struct sg_request) == 40, "request");
 _Static_assert(sizeof(struct sg_reply) == 40, "reply");
 _Static_assert(sizeof(struct sg_gpu_info) == 240, "gpu info");
-_Static_assert(sizeof(struct sg_hello) + sizeof(struct sg_reply) <= SG_MAX_MESSAGE, "hello");
 _Static_assert(sizeof(struct sg_entry) == 32, "entry");
 _Static_assert(__builtin_offsetof(struct sg_shared, ring) == 12288, "ring on a page");
 

@@ -8,7 +8,7 @@ package wire
 
 // Numbers of the protocol; see wire.h for what each request means.
 const (
-	Version    = 1
+	Version    = 2
 	Magic      = 0x31554753
 	MaxMessage = 8192
 	MaxGPUs    = 16
@@ -92,12 +92,25 @@ type GPUInfo struct {
 	Capability      uint32
 }
 
-// Hello is struct sg_hello.
-type Hello struct {
-	GPUs          uint32
-	CUDAVersion   uint32
-	DriverVersion [24]byte
-	GPU           [MaxGPUs]GPUInfo
+// GPUState is struct sg_gpu_state. Its fields are written with atomic stores.
+type GPUState struct{ Lost, Reserved uint32 }
+
+// GPU is struct sg_gpu.
+type GPU struct {
+	Info  GPUInfo
+	State GPUState
+}
+
+// Node is struct sg_node. Clients map it read-only.
+type Node struct {
+	Magic, Version uint32
+	GPUs           uint32
+	CUDAVersion    uint32
+	DriverVersion  [24]byte
+	Faults         uint32
+	ClockVirtual   uint32
+	NowNS          uint64
+	GPU            [MaxGPUs]GPU
 }
 
 // GraphPart is struct sg_graph_part.
