@@ -245,7 +245,7 @@ SG_API CUresult cuStreamBeginCapture_ptsz(CUstream s)
     SG_API CUresult name(CUstream s, CUgraph g, const CUgraphNode *deps, const CUgraphEdgeData *d SG_UNUSED, \
                          size_t n, CUstreamCaptureMode mode)                                                \
     {                                                                                                       \
-        if (!g || g->magic != SG_GRAPH || (n && !deps))                                                     \
+        if (!sg_is(g, SG_GRAPH) || (n && !deps))                                                     \
             return CUDA_ERROR_INVALID_VALUE;                                                                \
         return begin(s, g, deps, n, mode, pt);                                                              \
     }

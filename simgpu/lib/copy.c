@@ -35,7 +35,7 @@ static CUresult resolve(const CUDA_MEMCPY3D *c, bool dst, struct side *s, size_t
         s->base = (uintptr_t)(dst ? c->dstDevice : c->srcDevice);
         break;
     case CU_MEMORYTYPE_ARRAY:
-        if (!a || a->magic != SG_ARRAY)
+        if (!sg_is(a, SG_ARRAY))
             return CUDA_ERROR_INVALID_HANDLE;
         s->base = (uintptr_t)a->base;
         s->pitch = a->pitch;

@@ -119,7 +119,7 @@ static CUresult array_create(CUarray *pa, const CUDA_ARRAY3D_DESCRIPTOR *d)
     r = sg_capture_forbids(c);
     if (r != CUDA_SUCCESS)
         return r;
-    a = calloc(1, sizeof(*a));
+    a = sg_object_new(sizeof(*a));
     if (!a)
         return CUDA_ERROR_OUT_OF_MEMORY;
     a->magic = SG_ARRAY;
@@ -132,7 +132,7 @@ static CUresult array_create(CUarray *pa, const CUDA_ARRAY3D_DESCRIPTOR *d)
     else
         r = sg_mem_alloc(n, SG_MEM_DEVICE, false, 0, NULL, c, &a->base);
     if (r != CUDA_SUCCESS) {
-        free(a);
+        sg_object_free(a, sizeof(*a));
         return r;
     }
     *pa = a;
@@ -180,7 +180,7 @@ SG_API CUresult cuArrayCreate(CUarray *pa, const CUDA_ARRAY_DESCRIPTOR_v1 *d)
 SG_API CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *d, CUarray a)
 {
     SG_ENTER();
-    if (!a || a->magic != SG_ARRAY)
+    if (!sg_is(a, SG_ARRAY))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!d)
         return CUDA_ERROR_INVALID_VALUE;
@@ -191,7 +191,7 @@ SG_API CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *d, CUarray a)
 SG_API CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *d, CUarray a)
 {
     SG_ENTER();
-    if (!a || a->magic != SG_ARRAY)
+    if (!sg_is(a, SG_ARRAY))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!d)
         return CUDA_ERROR_INVALID_VALUE;
@@ -203,10 +203,10 @@ SG_API CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *d, CUarray a)
 SG_API CUresult cuArrayDestroy(CUarray a)
 {
     SG_ENTER();
-    if (!a || a->magic != SG_ARRAY)
+    if (!sg_is(a, SG_ARRAY))
         return CUDA_ERROR_INVALID_HANDLE;
     a->magic = 0;
     sg_mem_free(a->base, true);
-    free(a);
+    sg_object_free(a, sizeof(*a));
     return CUDA_SUCCESS;
 }

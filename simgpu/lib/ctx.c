@@ -63,7 +63,7 @@ static CUcontext pop(void)
 
 static bool valid(CUcontext c)
 {
-    return c && c->magic == SG_CTX && c->alive;
+    return sg_is(c, SG_CTX) && c->alive;
 }
 
 /* Starts a context on the GPU: its memory, and its default stream. */
@@ -128,7 +128,7 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned v
         return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~CU_CTX_FLAGS_MASK)
         return CUDA_ERROR_INVALID_VALUE;
-    c = calloc(1, sizeof(*c));
+    c = sg_object_new(sizeof(*c));
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->api_version = version;
@@ -144,7 +144,7 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned v
         r = push(c);
     if (r != CUDA_SUCCESS) {
         if (!c->alive)
-            free(c);
+            sg_object_free(c, sizeof(*c));
         return r;
     }
     *pctx = c;

@@ -36,7 +36,7 @@ SG_API CUresult cuCtxGetId(CUcontext h, unsigned long long *id)
     SG_ENTER_CTX(c);
     if (!id)
         return CUDA_ERROR_INVALID_VALUE;
-    if (h && (h->magic != SG_CTX || !h->alive))
+    if (h && (!sg_is(h, SG_CTX) || !h->alive))
         return CUDA_ERROR_INVALID_CONTEXT;
     *id = (h ? h : c)->serial;
     return CUDA_SUCCESS;
@@ -47,7 +47,7 @@ SG_API CUresult cuCtxGetApiVersion(CUcontext h, unsigned int *version)
     SG_ENTER();
     if (!h)
         h = sg_current();
-    if (!h || h->magic != SG_CTX || !h->alive)
+    if (!sg_is(h, SG_CTX) || !h->alive)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
@@ -138,7 +138,7 @@ SG_API CUresult cuCtxGetExecAffinity(CUexecAffinityParam *p, CUexecAffinityType 
 SG_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
     SG_ENTER_CTX(c);
-    if (flags || !peer || peer->magic != SG_CTX || !peer->alive || peer == c)
+    if (flags || !sg_is(peer, SG_CTX) || !peer->alive || peer == c)
         return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
     return CUDA_SUCCESS;
 }
@@ -147,7 +147,7 @@ SG_API CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
     SG_ENTER_CTX(c);
     (void)c;
-    return peer && peer->magic == SG_CTX && peer->alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return sg_is(peer, SG_CTX) && peer->alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SG_API CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,

@@ -37,14 +37,14 @@ SG_API CUresult cuEventCreate(CUevent *pe, unsigned int flags)
     SG_ENTER_CTX(c);
     if (!pe || flags & ~7u || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
-    e = calloc(1, sizeof(*e));
+    e = sg_object_new(sizeof(*e));
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
     sg_lock();
     slot = take_slot();
     sg_unlock();
     if (slot < 0) {
-        free(e);
+        sg_object_free(e, sizeof(*e));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     e->magic = SG_EVENT;
@@ -58,14 +58,14 @@ SG_API CUresult cuEventCreate(CUevent *pe, unsigned int flags)
 SG_API CUresult cuEventDestroy_v2(CUevent e)
 {
     SG_ENTER();
-    if (!e || e->magic != SG_EVENT)
+    if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     sg_lock();
     slots.used[e->slot / 64] &= ~(1ull << (e->slot % 64));
     e->magic = 0;
     sg_unlock();
     free(e->deps);
-    free(e);
+    sg_object_free(e, sizeof(*e));
     return CUDA_SUCCESS;
 }
 
@@ -82,7 +82,7 @@ static CUresult record(CUevent e, CUstream h, unsigned flags, bool pt)
     CUresult r;
 
     SG_ENTER();
-    if (!e || e->magic != SG_EVENT)
+    if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -142,7 +142,7 @@ static bool complete(CUevent e)
 SG_API CUresult cuEventQuery(CUevent e)
 {
     SG_ENTER();
-    if (!e || e->magic != SG_EVENT)
+    if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
@@ -154,7 +154,7 @@ SG_API CUresult cuEventSynchronize(CUevent e)
     CUresult r;
 
     SG_ENTER();
-    if (!e || e->magic != SG_EVENT)
+    if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
@@ -171,7 +171,7 @@ static CUresult elapsed(float *ms, CUevent a, CUevent b)
 
     if (!ms)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!a || !b || a->magic != SG_EVENT || b->magic != SG_EVENT || !a->generation || !b->generation ||
+    if (!sg_is(a, SG_EVENT) || !sg_is(b, SG_EVENT) || !a->generation || !b->generation ||
         (a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
     if (a->capture || b->capture)
@@ -201,7 +201,7 @@ static CUresult wait_event(CUstream h, CUevent e, unsigned flags, bool pt)
     CUresult r;
 
     SG_ENTER();
-    if (!e || e->magic != SG_EVENT)
+    if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;

@@ -15,7 +15,7 @@
 
 CUresult sg_func_check(CUfunction f)
 {
-    return f && f->magic == SG_FUNC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return sg_is(f, SG_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult get_attribute(int *v, CUfunction_attribute a, CUfunction f)
@@ -265,7 +265,7 @@ static CUmodule library(CUlibrary l)
 {
     CUmodule m = (CUmodule)l;
 
-    return m && m->magic == SG_MODULE ? m : NULL;
+    return sg_is(m, SG_MODULE) ? m : NULL;
 }
 
 SG_API CUresult cuLibraryUnload(CUlibrary l)
@@ -360,7 +360,7 @@ static CUresult link_create(CUlinkState *ps)
     (void)c;
     if (!ps)
         return CUDA_ERROR_INVALID_VALUE;
-    *ps = calloc(1, sizeof(**ps));
+    *ps = sg_object_new(sizeof(**ps));
     if (!*ps)
         return CUDA_ERROR_OUT_OF_MEMORY;
     (*ps)->magic = SG_LINK;
@@ -372,7 +372,7 @@ static CUresult link_add(CUlinkState s, const void *data, size_t n)
     char *d;
 
     SG_ENTER();
-    if (!s || s->magic != SG_LINK)
+    if (!sg_is(s, SG_LINK))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!data || !n || n > SIZE_MAX - s->n - 16)
         return CUDA_ERROR_INVALID_VALUE;
@@ -426,7 +426,7 @@ LINK_FORMS(_v2)
 SG_API CUresult cuLinkComplete(CUlinkState s, void **cubin, size_t *n)
 {
     SG_ENTER();
-    if (!s || s->magic != SG_LINK)
+    if (!sg_is(s, SG_LINK))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!s->data || !cubin)
         return CUDA_ERROR_INVALID_VALUE;
@@ -439,10 +439,10 @@ SG_API CUresult cuLinkComplete(CUlinkState s, void **cubin, size_t *n)
 SG_API CUresult cuLinkDestroy(CUlinkState s)
 {
     SG_ENTER();
-    if (!s || s->magic != SG_LINK)
+    if (!sg_is(s, SG_LINK))
         return CUDA_ERROR_INVALID_HANDLE;
     s->magic = 0;
     free(s->data);
-    free(s);
+    sg_object_free(s, sizeof(*s));
     return CUDA_SUCCESS;
 }

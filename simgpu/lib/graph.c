@@ -6,7 +6,7 @@
 
 CUgraph sg_graph_new(void)
 {
-    CUgraph g = calloc(1, sizeof(*g));
+    CUgraph g = sg_object_new(sizeof(*g));
 
     if (g)
         g->magic = SG_GRAPH;
@@ -19,7 +19,7 @@ static void node_free(CUgraphNode n)
         sg_graph_free(n->p.child);
     n->magic = 0;
     free(n->deps);
-    free(n);
+    sg_object_free(n, sizeof(*n));
 }
 
 void sg_graph_free(CUgraph g)
@@ -29,17 +29,17 @@ void sg_graph_free(CUgraph g)
     sg_held_free(g);
     g->magic = 0;
     free(g->nodes);
-    free(g);
+    sg_object_free(g, sizeof(*g));
 }
 
 static bool valid(CUgraph g)
 {
-    return g && g->magic == SG_GRAPH;
+    return sg_is(g, SG_GRAPH);
 }
 
 static bool valid_node(CUgraphNode n)
 {
-    return n && n->magic == SG_NODE;
+    return sg_is(n, SG_NODE);
 }
 
 CUresult sg_node_add(CUgraph g, CUgraphNodeType type, const CUgraphNode *deps, size_t ndeps,
@@ -51,14 +51,14 @@ CUresult sg_node_add(CUgraph g, CUgraphNodeType type, const CUgraphNode *deps, s
         if (!valid_node(deps[i]) || deps[i]->graph != g)
             return CUDA_ERROR_INVALID_VALUE;
     }
-    n = calloc(1, sizeof(*n));
+    n = sg_object_new(sizeof(*n));
     v = realloc(g->nodes, (g->n + 1) * sizeof(*v));
     if (v)
         g->nodes = v;
     if (n && ndeps)
         n->deps = malloc(ndeps * sizeof(*n->deps));
     if (!n || !v || (ndeps && !n->deps)) {
-        free(n);
+        sg_object_free(n, sizeof(*n));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     n->magic = SG_NODE;
@@ -436,7 +436,7 @@ static CUresult add_event(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, s
 {
     union sg_node_params p = {.event = e};
 
-    if (sg_ready() && (!e || e->magic != SG_EVENT))
+    if (sg_ready() && !sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     return add(pn, g, deps, n, type, &p);
 }

@@ -166,9 +166,9 @@ static CUresult instantiate(CUgraphExec *pe, CUgraph g, unsigned long long flags
     CUresult r;
 
     SG_ENTER();
-    if (!pe || !g || g->magic != SG_GRAPH || flags & ~15ull)
+    if (!pe || !sg_is(g, SG_GRAPH) || flags & ~15ull)
         return CUDA_ERROR_INVALID_VALUE;
-    e = calloc(1, sizeof(*e));
+    e = sg_object_new(sizeof(*e));
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
     e->magic = SG_EXEC;
@@ -179,7 +179,7 @@ static CUresult instantiate(CUgraphExec *pe, CUgraph g, unsigned long long flags
         forget_steps(e);
         if (e->graph)
             sg_graph_free(e->graph);
-        free(e);
+        sg_object_free(e, sizeof(*e));
         return r;
     }
     *pe = e;
@@ -227,7 +227,7 @@ SG_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *pe, CUgraph g, CU
 
 static bool valid(CUgraphExec e)
 {
-    return e && e->magic == SG_EXEC;
+    return sg_is(e, SG_EXEC);
 }
 
 SG_API CUresult cuGraphExecDestroy(CUgraphExec e)
@@ -238,7 +238,7 @@ SG_API CUresult cuGraphExecDestroy(CUgraphExec e)
     e->magic = 0;
     forget_steps(e);
     sg_graph_free(e->graph);
-    free(e);
+    sg_object_free(e, sizeof(*e));
     return CUDA_SUCCESS;
 }
 
@@ -389,7 +389,7 @@ SG_API CUresult cuGraphNodeSetEnabled(CUgraphExec e, CUgraphNode n, unsigned int
     CUgraphNode m;
 
     SG_ENTER();
-    if (!valid(e) || !n || n->magic != SG_NODE || !(m = own(e, n, n->type)))
+    if (!valid(e) || !sg_is(n, SG_NODE) || !(m = own(e, n, n->type)))
         return CUDA_ERROR_INVALID_VALUE;
     m->disabled = !enabled;
     return build(e);
@@ -400,7 +400,7 @@ SG_API CUresult cuGraphNodeGetEnabled(CUgraphExec e, CUgraphNode n, unsigned int
     CUgraphNode m;
 
     SG_ENTER();
-    if (!valid(e) || !enabled || !n || n->magic != SG_NODE || !(m = own(e, n, n->type)))
+    if (!valid(e) || !enabled || !sg_is(n, SG_NODE) || !(m = own(e, n, n->type)))
         return CUDA_ERROR_INVALID_VALUE;
     *enabled = !m->disabled;
     return CUDA_SUCCESS;
@@ -428,7 +428,7 @@ static CUresult update(CUgraphExec e, CUgraph g, CUgraphNode *bad, CUgraphExecUp
     CUgraph copy;
 
     SG_ENTER();
-    if (!valid(e) || !g || g->magic != SG_GRAPH)
+    if (!valid(e) || !sg_is(g, SG_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
     *result = same_shape(e->graph, g, &node);
     if (bad)

@@ -6,12 +6,12 @@
 
 static bool valid(CUgraph g)
 {
-    return g && g->magic == SG_GRAPH;
+    return sg_is(g, SG_GRAPH);
 }
 
 static bool valid_node(CUgraphNode n)
 {
-    return n && n->magic == SG_NODE;
+    return sg_is(n, SG_NODE);
 }
 
 static CUresult add_node(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUgraphNodeParams *p)
@@ -254,6 +254,6 @@ SG_API CUresult cuGraphDestroyNode(CUgraphNode n)
         sg_graph_free(n->p.child);
     n->magic = 0;
     free(n->deps);
-    free(n);
+    sg_object_free(n, sizeof(*n));
     return CUDA_SUCCESS;
 }

@@ -43,12 +43,12 @@ CUfunction sg_module_function(CUmodule m, const char *name, size_t len)
         if (!strncmp(f->name, name, len) && !f->name[len])
             return f;
     }
-    f = calloc(1, sizeof(*f));
+    f = sg_object_new(sizeof(*f));
     if (!f)
         return NULL;
     f->name = malloc(len + 1);
     if (!f->name) {
-        free(f);
+        sg_object_free(f, sizeof(*f));
         return NULL;
     }
     memcpy(f->name, name, len);
@@ -107,7 +107,7 @@ static void release(CUmodule m)
             m->table[i] = f->next;
             f->magic = 0;
             free(f->name);
-            free(f);
+            sg_object_free(f, sizeof(*f));
         }
     }
     while (m->globals) {
@@ -124,7 +124,7 @@ static void release(CUmodule m)
     free(m->entries);
     free(m->text);
     m->magic = 0;
-    free(m);
+    sg_object_free(m, sizeof(*m));
 }
 
 /* The lock is held. */
@@ -140,7 +140,7 @@ void sg_module_free_context(CUcontext ctx)
 /* Makes a module or library of an image. */
 CUresult sg_module_new(CUcontext ctx, bool library, const void *image, CUmodule *ret)
 {
-    CUmodule m = calloc(1, sizeof(*m));
+    CUmodule m = sg_object_new(sizeof(*m));
     CUresult r = CUDA_SUCCESS;
 
     if (!m)
@@ -230,7 +230,7 @@ SG_API CUresult cuModuleLoad(CUmodule *pm, const char *path)
 SG_API CUresult cuModuleUnload(CUmodule m)
 {
     SG_ENTER_CTX(c);
-    if (!m || m->magic != SG_MODULE || m->library)
+    if (!sg_is(m, SG_MODULE) || m->library)
         return CUDA_ERROR_INVALID_HANDLE;
     sg_ctx_wait(c);
     sg_module_free(m);
@@ -254,7 +254,7 @@ SG_API CUresult cuModuleGetFunction(CUfunction *pf, CUmodule m, const char *name
     (void)c;
     if (!pf || !name)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!m || m->magic != SG_MODULE)
+    if (!sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!*name)
         return CUDA_ERROR_NOT_FOUND;
@@ -270,7 +270,7 @@ SG_API CUresult cuModuleGetFunction(CUfunction *pf, CUmodule m, const char *name
 SG_API CUresult cuModuleGetFunctionCount(unsigned int *n, CUmodule m)
 {
     SG_ENTER();
-    if (!n || !m || m->magic != SG_MODULE)
+    if (!n || !sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_VALUE;
     *n = (unsigned)m->nentries;
     return CUDA_SUCCESS;
@@ -279,7 +279,7 @@ SG_API CUresult cuModuleGetFunctionCount(unsigned int *n, CUmodule m)
 SG_API CUresult cuModuleEnumerateFunctions(CUfunction *v, unsigned int n, CUmodule m)
 {
     SG_ENTER();
-    if (!v || !m || m->magic != SG_MODULE)
+    if (!v || !sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < n && i < m->nentries; i++)
         v[i] = m->entries[i];
@@ -334,7 +334,7 @@ SG_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *size, CUmodule m, c
     SG_ENTER_CTX(c);
     if (!name || (!p && !size))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!m || m->magic != SG_MODULE)
+    if (!sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
     return sg_module_global(m, c, name, p, size);
 }
@@ -348,7 +348,7 @@ SG_API CUresult cuModuleGetTexRef(CUtexref *t, CUmodule m, const char *name)
     SG_ENTER();
     if (!t || !name)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!m || m->magic != SG_MODULE)
+    if (!sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
     *t = (CUtexref)&texref; /* one for all: nothing can be done with it */
     return CUDA_SUCCESS;

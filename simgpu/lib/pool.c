@@ -12,7 +12,7 @@ static CUmemoryPool explicit_pools; /* under the lock */
 
 static bool valid(CUmemoryPool p)
 {
-    return p && p->magic == SG_POOL;
+    return sg_is(p, SG_POOL);
 }
 
 static size_t rounded(size_t n)
@@ -133,7 +133,7 @@ SG_API CUresult cuMemPoolCreate(CUmemoryPool *pp, const CUmemPoolProps *props)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!sg_dev(props->location.id))
         return CUDA_ERROR_INVALID_DEVICE;
-    p = calloc(1, sizeof(*p));
+    p = sg_object_new(sizeof(*p));
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *p = (struct CUmemPoolHandle_st){

@@ -68,6 +68,16 @@ enum sg_magic {
     SG_USER_OBJECT = 0x5347554f,
 };
 
+/* Memory of what programs hold handles of (object.c): the magic word comes first. */
+void *sg_object_new(size_t size);
+void sg_object_free(void *p, size_t size);
+bool sg_object_ours(const void *p);
+/* Whether a handle, whatever it is, is that of a living object of a kind. */
+static inline bool sg_is(const void *p, uint32_t magic)
+{
+    return sg_object_ours(p) && __atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED) == magic;
+}
+
 struct CUctx_st {
     uint32_t magic;
     uint32_t id; /* the host's */

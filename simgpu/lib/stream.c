@@ -14,7 +14,7 @@ CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priorit
 
     if (r != CUDA_SUCCESS)
         return r;
-    s = rep.a < SG_STREAM_SLOTS ? calloc(1, sizeof(*s)) : NULL;
+    s = rep.a < SG_STREAM_SLOTS ? sg_object_new(sizeof(*s)) : NULL;
     if (!s) {
         sg_rpc(SG_OP_STREAM_DESTROY, 0, 0, rep.a, NULL);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -37,7 +37,7 @@ void sg_stream_drop(CUstream s)
 {
     free(s->deps);
     s->magic = 0;
-    free(s);
+    sg_object_free(s, sizeof(*s));
 }
 
 /* The default stream of the calling thread in ctx; made at its first use. A
@@ -70,7 +70,7 @@ CUresult sg_stream_of(CUstream h, bool per_thread, CUstream *ret)
     CUcontext c;
 
     if (h > CU_STREAM_PER_THREAD) {
-        if (h->magic != SG_STREAM)
+        if (!sg_is(h, SG_STREAM))
             return CUDA_ERROR_INVALID_HANDLE;
         *ret = h;
         return CUDA_SUCCESS;
@@ -128,7 +128,7 @@ SG_API CUresult cuStreamDestroy_v2(CUstream s)
     CUstream *p;
 
     SG_ENTER();
-    if (s <= CU_STREAM_PER_THREAD || s->magic != SG_STREAM || s->kind == SG_STREAM_LEGACY)
+    if (s <= CU_STREAM_PER_THREAD || !sg_is(s, SG_STREAM) || s->kind == SG_STREAM_LEGACY)
         return CUDA_ERROR_INVALID_HANDLE;
     sg_capture_drop_stream(s);
     sg_lock();

@@ -22,7 +22,7 @@ struct sg_held {
 
 static bool valid(CUuserObject o)
 {
-    return o && o->magic == SG_USER_OBJECT;
+    return sg_is(o, SG_USER_OBJECT);
 }
 
 static void drop(CUuserObject o, unsigned long n)
@@ -31,7 +31,7 @@ static void drop(CUuserObject o, unsigned long n)
         return;
     o->magic = 0;
     o->destroy(o->ptr);
-    free(o);
+    sg_object_free(o, sizeof(*o));
 }
 
 SG_API CUresult cuUserObjectCreate(CUuserObject *po, void *ptr, CUhostFn destroy, unsigned int refs, unsigned int flags)
@@ -41,7 +41,7 @@ SG_API CUresult cuUserObjectCreate(CUuserObject *po, void *ptr, CUhostFn destroy
     SG_ENTER();
     if (!po || !destroy || !refs || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
         return CUDA_ERROR_INVALID_VALUE;
-    o = calloc(1, sizeof(*o));
+    o = sg_object_new(sizeof(*o));
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *o = (struct CUuserObject_st){SG_USER_OBJECT, ptr, destroy, refs};
@@ -83,7 +83,7 @@ SG_API CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned int 
     CUresult r;
 
     SG_ENTER();
-    if (!g || g->magic != SG_GRAPH || !valid(o) || !n || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
+    if (!sg_is(g, SG_GRAPH) || !valid(o) || !n || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
         return CUDA_ERROR_INVALID_VALUE;
     r = hold(g, o, n);
     if (r == CUDA_SUCCESS && !(flags & CU_GRAPH_USER_OBJECT_MOVE))
@@ -94,7 +94,7 @@ SG_API CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned int 
 SG_API CUresult cuGraphReleaseUserObject(CUgraph g, CUuserObject o, unsigned int n)
 {
     SG_ENTER();
-    if (!g || g->magic != SG_GRAPH || !valid(o) || !n)
+    if (!sg_is(g, SG_GRAPH) || !valid(o) || !n)
         return CUDA_ERROR_INVALID_VALUE;
     for (struct sg_held **h = &g->held; *h; h = &(*h)->next) {
         struct sg_held *gone = *h;

@@ -139,7 +139,7 @@ static void drop(struct sg_physical *m)
     fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, m->offset, (off_t)m->size);
     sg_rpc(SG_OP_FREE, 0, 0, m->handle, NULL);
     m->magic = 0;
-    free(m);
+    sg_object_free(m, sizeof(*m));
 }
 
 SG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t n, const CUmemAllocationProp *p,
@@ -154,12 +154,12 @@ SG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t n, const CUm
         return r;
     if (!h || !n || n % GRANULARITY || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    m = calloc(1, sizeof(*m));
+    m = sg_object_new(sizeof(*m));
     if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
     r = sg_rpc(SG_OP_ALLOC, sg_state.dev[p->location.id].index, 0, n, &m->handle);
     if (r != CUDA_SUCCESS) {
-        free(m);
+        sg_object_free(m, sizeof(*m));
         return r;
     }
     m->magic = SG_VMM;
@@ -184,7 +184,7 @@ SG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t n, const CUm
     sg_unlock();
     if (r != CUDA_SUCCESS) {
         sg_rpc(SG_OP_FREE, 0, 0, m->handle, NULL);
-        free(m);
+        sg_object_free(m, sizeof(*m));
         return r;
     }
     *h = (uintptr_t)m;
@@ -195,7 +195,7 @@ static struct sg_physical *physical(CUmemGenericAllocationHandle h)
 {
     struct sg_physical *m = (struct sg_physical *)(uintptr_t)h;
 
-    return m && m->magic == SG_VMM && m->handles ? m : NULL;
+    return sg_is(m, SG_VMM) && m->handles ? m : NULL;
 }
 
 SG_API CUresult cuMemRelease(CUmemGenericAllocationHandle h)

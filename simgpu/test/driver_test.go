@@ -27,9 +27,19 @@ const (
 	gib = uint64(1) << 30
 )
 
+// programs are those of test/c that need no argument and check by themselves.
+var programs = []string{
+	"core",
+	"graph",
+	"handles",
+	"memory",
+	"threads",
+	"vmm",
+}
+
 func TestPrograms(t *testing.T) {
 	n := up(t, "--gpus", "2", "--kernel-time", "slow5ms=5ms", "--kernel-time", "ms=1ms", "--kernel-time", "ten_ms=10ms")
-	for _, name := range []string{"core", "memory", "graph", "threads", "vmm"} {
+	for _, name := range programs {
 		t.Run(name, func(t *testing.T) {
 			n := *n
 			n.t = t
