@@ -32,6 +32,9 @@ static void **link_of(void *p)
     return (void **)((char *)p + 8);
 }
 
+/* Under the leak checker: what objects point to is not lost. */
+extern void __lsan_register_root_region(const void *p, size_t n) __attribute__((weak));
+
 static void *fresh(size_t bytes)
 {
     unsigned k = __atomic_load_n(&pool.chunks, __ATOMIC_RELAXED);
@@ -47,6 +50,8 @@ static void *fresh(size_t bytes)
     p = mmap(NULL, FIRST << k, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(p, FIRST << k);
     pool.chunk[k].base = (uintptr_t)p;
     pool.chunk[k].used = bytes;
     __atomic_store_n(&pool.chunks, k + 1, __ATOMIC_RELEASE);
