@@ -267,101 +267,340 @@ typedef struct nvmlGpuDynamicPstatesInfo_st {
     struct { unsigned int bIsPresent, percentage, incThreshold, decThreshold; } utilization[8];
 } nvmlGpuDynamicPstatesInfo_t;
 
+/* ---- numbers of the structures below ----------------------------------- */
+enum {
+    NVML_BRAND_QUADRO = 1, NVML_BRAND_TESLA = 2, NVML_BRAND_GEFORCE = 5, NVML_BRAND_NVIDIA_RTX = 13,
+    NVML_BRAND_NVIDIA = 14, NVML_BRAND_GEFORCE_RTX = 15,
+};
+enum {
+    NVML_DEVICE_ARCH_TURING = 6, NVML_DEVICE_ARCH_AMPERE = 7, NVML_DEVICE_ARCH_ADA = 8, NVML_DEVICE_ARCH_HOPPER = 9,
+    NVML_DEVICE_ARCH_BLACKWELL = 10,
+};
+enum { NVML_BUS_TYPE_PCIE = 2 };
+enum { NVML_CLOCK_COUNT = 4 };
+enum {
+    NVML_CLOCK_ID_CURRENT = 0, NVML_CLOCK_ID_APP_CLOCK_TARGET = 1, NVML_CLOCK_ID_APP_CLOCK_DEFAULT = 2,
+    NVML_CLOCK_ID_CUSTOMER_BOOST_MAX = 3,
+};
+enum {
+    NVML_TEMPERATURE_THRESHOLD_SHUTDOWN = 0, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1,
+    NVML_TEMPERATURE_THRESHOLD_MEM_MAX = 2, NVML_TEMPERATURE_THRESHOLD_GPU_MAX = 3,
+    NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_MIN = 4, NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_CURR = 5,
+    NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_MAX = 6, NVML_TEMPERATURE_THRESHOLD_GPS_CURR = 7,
+};
+enum { NVML_MEMORY_ERROR_TYPE_CORRECTED = 0, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 };
+enum { NVML_VOLATILE_ECC = 0, NVML_AGGREGATE_ECC = 1 };
+enum {
+    NVML_MEMORY_LOCATION_L1_CACHE = 0, NVML_MEMORY_LOCATION_L2_CACHE = 1, NVML_MEMORY_LOCATION_DEVICE_MEMORY = 2,
+    NVML_MEMORY_LOCATION_REGISTER_FILE = 3, NVML_MEMORY_LOCATION_TEXTURE_MEMORY = 4,
+    NVML_MEMORY_LOCATION_TEXTURE_SHM = 5, NVML_MEMORY_LOCATION_CBU = 6, NVML_MEMORY_LOCATION_SRAM = 7,
+};
+enum {
+    NVML_CLOCKS_EVENT_GPU_IDLE = 0x1, NVML_CLOCKS_EVENT_APPLICATIONS = 0x2, NVML_CLOCKS_EVENT_SW_POWER_CAP = 0x4,
+    NVML_CLOCKS_EVENT_HW_SLOWDOWN = 0x8, NVML_CLOCKS_EVENT_SYNC_BOOST = 0x10,
+    NVML_CLOCKS_EVENT_SW_THERMAL_SLOWDOWN = 0x20, NVML_CLOCKS_EVENT_HW_THERMAL_SLOWDOWN = 0x40,
+    NVML_CLOCKS_EVENT_HW_POWER_BRAKE = 0x80, NVML_CLOCKS_EVENT_DISPLAY = 0x100,
+};
+enum {
+    NVML_EVENT_SINGLE_BIT_ECC = 0x1, NVML_EVENT_DOUBLE_BIT_ECC = 0x2, NVML_EVENT_PSTATE = 0x4, NVML_EVENT_XID = 0x8,
+    NVML_EVENT_CLOCK = 0x10, NVML_EVENT_POWER_SOURCE = 0x80, NVML_EVENT_MIG_CONFIG = 0x100,
+};
+enum {
+    NVML_TOPOLOGY_INTERNAL = 0, NVML_TOPOLOGY_SINGLE = 10, NVML_TOPOLOGY_MULTIPLE = 20, NVML_TOPOLOGY_HOSTBRIDGE = 30,
+    NVML_TOPOLOGY_NODE = 40, NVML_TOPOLOGY_SYSTEM = 50,
+};
+enum {
+    NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED = 1, NVML_P2P_STATUS_GPU_NOT_SUPPORTED = 2,
+    NVML_P2P_STATUS_NOT_SUPPORTED = 5,
+};
+enum { NVML_GPU_INSTANCE_PROFILE_COUNT = 0x12, NVML_COMPUTE_INSTANCE_PROFILE_COUNT = 0x9 };
+enum { NVML_GPU_FABRIC_STATE_COMPLETED = 3 };
+typedef struct nvmlAdaptiveTgpModeInfo_v1_st {
+    nvmlEnableState_t inBandEnableRequest, featureAllowedByAdmin, adminOverrideEnabled, enablementStatus;
+    unsigned int adjustedLimitMw;
+} nvmlAdaptiveTgpModeInfo_v1_t;
+typedef struct nvmlBBXTimeData_v1_st { unsigned int timeRun; } nvmlBBXTimeData_v1_t;
+typedef unsigned int nvmlBridgeChipType_t;
+typedef struct nvmlBridgeChipInfo_st { nvmlBridgeChipType_t type; unsigned int fwVersion; } nvmlBridgeChipInfo_t;
+typedef struct nvmlBridgeChipHierarchy_st {
+    unsigned char bridgeCount; nvmlBridgeChipInfo_t bridgeChipInfo[128];
+} nvmlBridgeChipHierarchy_t;
+typedef struct nvmlC2cModeInfo_v1_st { unsigned int isC2cEnabled; } nvmlC2cModeInfo_v1_t;
+typedef struct nvmlClkMonFaultInfo_st { unsigned int clkApiDomain, clkDomainFaultMask; } nvmlClkMonFaultInfo_t;
+typedef struct nvmlClkMonStatus_st {
+    unsigned int bGlobalStatus, clkMonListSize; nvmlClkMonFaultInfo_t clkMonList[32];
+} nvmlClkMonStatus_t;
+typedef struct nvmlClockOffset_st {
+    unsigned int version; nvmlClockType_t type; nvmlPstates_t pstate;
+    int clockOffsetMHz, minClockOffsetMHz, maxClockOffsetMHz;
+} nvmlClockOffset_t;
+typedef struct nvmlComputeInstancePlacement_st { unsigned int start, size; } nvmlComputeInstancePlacement_t;
+typedef struct nvmlComputeInstanceInfo_st {
+    nvmlDevice_t device; nvmlGpuInstance_t gpuInstance; unsigned int id, profileId;
+    nvmlComputeInstancePlacement_t placement;
+} nvmlComputeInstanceInfo_t;
+typedef struct nvmlComputeInstanceProfileInfo_st {
+    unsigned int id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount,
+        sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+} nvmlComputeInstanceProfileInfo_t;
+typedef struct nvmlComputeInstanceProfileInfo_v2_st {
+    unsigned int version, id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+        sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
+} nvmlComputeInstanceProfileInfo_v2_t;
+typedef struct nvmlConfComputeGetKeyRotationThresholdInfo_st {
+    unsigned int version; unsigned long long attackerAdvantage;
+} nvmlConfComputeGetKeyRotationThresholdInfo_t;
+typedef struct nvmlConfComputeGpuAttestationReport_st {
+    unsigned int isCecAttestationReportPresent, attestationReportSize, cecAttestationReportSize;
+    unsigned char nonce[32], attestationReport[8192], cecAttestationReport[4096];
+} nvmlConfComputeGpuAttestationReport_t;
+typedef struct nvmlConfComputeGpuCertificate_st {
+    unsigned int certChainSize, attestationCertChainSize; unsigned char certChain[4096], attestationCertChain[5120];
+} nvmlConfComputeGpuCertificate_t;
+typedef struct nvmlConfComputeSetKeyRotationThresholdInfo_st {
+    unsigned int version; unsigned long long maxAttackerAdvantage;
+} nvmlConfComputeSetKeyRotationThresholdInfo_t;
+typedef struct nvmlConfComputeSystemCaps_st { unsigned int cpuCaps, gpusCaps; } nvmlConfComputeSystemCaps_t;
+typedef struct nvmlConfComputeSystemState_st {
+    unsigned int environment, ccFeature, devToolsMode;
+} nvmlConfComputeSystemState_t;
+typedef unsigned int nvmlCoolerControl_t;
+typedef unsigned int nvmlCoolerTarget_t;
+typedef struct nvmlCoolerInfo_st {
+    unsigned int version, index; nvmlCoolerControl_t signalType; nvmlCoolerTarget_t target;
+} nvmlCoolerInfo_t;
+typedef struct nvmlDeviceAddressingMode_st { unsigned int version, value; } nvmlDeviceAddressingMode_t;
+typedef struct nvmlDeviceCapabilities_st { unsigned int version, capMask; } nvmlDeviceCapabilities_t;
+typedef struct nvmlDeviceCurrentClockFreqs_st { unsigned int version; char str[2048]; } nvmlDeviceCurrentClockFreqs_t;
+typedef struct nvmlDevicePerfModes_st { unsigned int version; char str[2048]; } nvmlDevicePerfModes_t;
+typedef struct nvmlDevicePowerMizerModes_v1_st {
+    unsigned int currentMode, mode, supportedPowerMizerModes;
+} nvmlDevicePowerMizerModes_v1_t;
+typedef struct nvmlDramEncryptionInfo_st {
+    unsigned int version; nvmlEnableState_t encryptionState;
+} nvmlDramEncryptionInfo_t;
+typedef struct nvmlEccBankRemapperHistogram_v1_st {
+    unsigned int maxSpareGroupCount, noSpareGroupCount;
+} nvmlEccBankRemapperHistogram_v1_t;
+typedef struct nvmlEccBankRemapperStatus_v1_st {
+    unsigned int activeRemappings, inactiveRemappings, bPending; nvmlEccBankRemapperHistogram_v1_t histogram;
+} nvmlEccBankRemapperStatus_v1_t;
+typedef struct nvmlEccErrorCounts_st {
+    unsigned long long l1Cache, l2Cache, deviceMemory, registerFile;
+} nvmlEccErrorCounts_t;
+typedef struct nvmlEccSramErrorStatus_st {
+    unsigned int version;
+    unsigned long long aggregateUncParity, aggregateUncSecDed, aggregateCor, volatileUncParity, volatileUncSecDed,
+        volatileCor, aggregateUncBucketL2, aggregateUncBucketSm, aggregateUncBucketPcie, aggregateUncBucketMcu,
+        aggregateUncBucketOther;
+    unsigned int bThresholdExceeded;
+} nvmlEccSramErrorStatus_t;
+typedef struct nvmlEccSramUniqueUncorrectedErrorEntry_v1_st {
+    unsigned int unit, location, sublocation, extlocation, address, isParity, count;
+} nvmlEccSramUniqueUncorrectedErrorEntry_v1_t;
+typedef struct nvmlEccSramUniqueUncorrectedErrorCounts_st {
+    unsigned int version, entryCount; nvmlEccSramUniqueUncorrectedErrorEntry_v1_t *entries;
+} nvmlEccSramUniqueUncorrectedErrorCounts_t;
+typedef struct nvmlEventData_st {
+    nvmlDevice_t device; unsigned long long eventType, eventData; unsigned int gpuInstanceId, computeInstanceId;
+} nvmlEventData_t;
+typedef struct nvmlEventSetGetContextCount_v1_st { unsigned int count; } nvmlEventSetGetContextCount_v1_t;
+typedef struct nvmlEventSetGetContextData_v1_st {
+    void *data; unsigned int index, dataSize;
+} nvmlEventSetGetContextData_v1_t;
+typedef struct nvmlEventSetGetContextInfo_v1_st {
+    unsigned int index, nvmlGpuOperationalEventContextType, sourceEventContextType, dataSize;
+    unsigned short dataFormatVersion;
+} nvmlEventSetGetContextInfo_v1_t;
+typedef struct nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_st {
+    unsigned int index, xidCode;
+} nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t;
+typedef struct nvmlEventSetWait_v3_st {
+    unsigned int timeoutMs, dataType; char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE], sourceModule[16];
+    unsigned long long eventType, eventData, groupCursor, instanceId, timestampUsec, traceId;
+    unsigned int gpuInstanceId, computeInstanceId, severity, categoryId, moduleEventCode, scope, originator,
+        moduleInstance, chipletId, logLevel, attributes, groupCperSize, groupAttributes;
+    unsigned char groupSize, groupIndex;
+} nvmlEventSetWait_v3_t;
+typedef struct nvmlExcludedDeviceInfo_st {
+    nvmlPciInfo_t pciInfo; char uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
+} nvmlExcludedDeviceInfo_t;
+typedef struct nvmlFanSpeedInfo_st { unsigned int version, fan, speed; } nvmlFanSpeedInfo_t;
+typedef struct nvmlGetMemoryLimits_v1_st {
+    const char *nameSpace; unsigned long long softLimit, hardLimit, currentUsed;
+} nvmlGetMemoryLimits_v1_t;
+typedef struct nvmlGpmMetric_st {
+    unsigned int metricId; nvmlReturn_t nvmlReturn; double value;
+    struct { char *shortName, *longName, *unit; } metricInfo;
+} nvmlGpmMetric_t;
+typedef struct nvmlGpmMetricsGet_st {
+    unsigned int version, numMetrics; nvmlGpmSample_t sample1, sample2; nvmlGpmMetric_t metrics[477];
+} nvmlGpmMetricsGet_t;
+typedef struct nvmlGpmSupport_st { unsigned int version, isSupportedDevice; } nvmlGpmSupport_t;
+typedef unsigned int nvmlGpuFabricState_t;
+typedef struct nvmlGpuFabricInfoV_st {
+    unsigned int version; unsigned char clusterUuid[16]; nvmlReturn_t status; unsigned int cliqueId;
+    nvmlGpuFabricState_t state; unsigned int healthMask; unsigned char healthSummary;
+} nvmlGpuFabricInfoV_t;
+typedef struct nvmlGpuFabricInfo_st {
+    unsigned char clusterUuid[16]; nvmlReturn_t status; unsigned int cliqueId; nvmlGpuFabricState_t state;
+} nvmlGpuFabricInfo_t;
+typedef struct nvmlGpuFabricClique_v1_st { unsigned char type; unsigned int id; } nvmlGpuFabricClique_v1_t;
+typedef struct nvmlGpuFabricInfo_v4_st {
+    unsigned char clusterUuid[16]; nvmlReturn_t status; nvmlGpuFabricClique_v1_t cliques[64]; unsigned int numCliques;
+    nvmlGpuFabricState_t state; unsigned int healthMask; unsigned char healthSummary;
+} nvmlGpuFabricInfo_v4_t;
+typedef struct nvmlGpuInstancePlacement_st { unsigned int start, size; } nvmlGpuInstancePlacement_t;
+typedef struct nvmlGpuInstanceInfo_st {
+    nvmlDevice_t device; unsigned int id, profileId; nvmlGpuInstancePlacement_t placement;
+} nvmlGpuInstanceInfo_t;
+typedef struct nvmlGpuInstanceProfileInfo_st {
+    unsigned int id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount, decoderCount,
+        encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+} nvmlGpuInstanceProfileInfo_t;
+typedef struct nvmlGpuInstanceProfileInfo_v2_st {
+    unsigned int version, id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
+        decoderCount, encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
+} nvmlGpuInstanceProfileInfo_v2_t;
+typedef struct nvmlGpuOperationalEventConfig_v1_st {
+    char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE]; unsigned int minLogLevel, minSeverity;
+} nvmlGpuOperationalEventConfig_v1_t;
+typedef unsigned int nvmlThermalController_t;
+typedef unsigned int nvmlThermalTarget_t;
+typedef struct nvmlGpuThermalSettings_st {
+    unsigned int count;
+    struct {
+        nvmlThermalController_t controller;
+        int defaultMinTemp, defaultMaxTemp, currentTemp;
+        nvmlThermalTarget_t target;
+    } sensor[3];
+} nvmlGpuThermalSettings_t;
+typedef struct nvmlGpuUptime_v1_st { unsigned int uptime; } nvmlGpuUptime_v1_t;
+typedef struct nvmlHostname_v1_st { char value[64]; } nvmlHostname_v1_t;
+typedef struct nvmlMarginTemperature_st { unsigned int version; int marginTemperature; } nvmlMarginTemperature_t;
+typedef struct nvmlNvlinkFirmwareVersion_st {
+    unsigned char ucodeType; unsigned int major, minor, subMinor;
+} nvmlNvlinkFirmwareVersion_t;
+typedef struct nvmlNvlinkFirmwareInfo_st {
+    nvmlNvlinkFirmwareVersion_t firmwareVersion[100]; unsigned int numValidEntries;
+} nvmlNvlinkFirmwareInfo_t;
+typedef struct nvmlNvLinkInfo_st {
+    unsigned int version, isNvleEnabled; nvmlNvlinkFirmwareInfo_t firmwareInfo;
+} nvmlNvLinkInfo_t;
+typedef struct nvmlNvLinkInfo_v3_st {
+    unsigned int isNvleEnabled; nvmlNvlinkFirmwareInfo_t firmwareInfo; unsigned int isNvleReady;
+} nvmlNvLinkInfo_v3_t;
+typedef struct nvmlNvLinkPowerThres_st { unsigned int lowPwrThreshold; } nvmlNvLinkPowerThres_t;
+typedef unsigned int nvmlNvLinkUtilizationCountUnits_t;
+typedef unsigned int nvmlNvLinkUtilizationCountPktTypes_t;
+typedef struct nvmlNvLinkUtilizationControl_st {
+    nvmlNvLinkUtilizationCountUnits_t units; nvmlNvLinkUtilizationCountPktTypes_t pktfilter;
+} nvmlNvLinkUtilizationControl_t;
+typedef struct nvmlNvlinkGetBwMode_st { unsigned int version, bIsBest; unsigned char bwMode; } nvmlNvlinkGetBwMode_t;
+typedef struct nvmlNvlinkSetBwMode_st { unsigned int version, bSetBest; unsigned char bwMode; } nvmlNvlinkSetBwMode_t;
+typedef struct nvmlNvlinkSupportedBwModes_st {
+    unsigned int version; unsigned char bwModes[23], totalBwModes;
+} nvmlNvlinkSupportedBwModes_t;
+typedef struct nvmlPdi_st { unsigned int version; unsigned long long value; } nvmlPdi_t;
+typedef struct nvmlPlatformInfo_st {
+    unsigned int version;
+    unsigned char ibGuid[16], chassisSerialNumber[16], slotNumber, trayIndex, hostId, peerType, moduleId;
+} nvmlPlatformInfo_t;
+typedef struct nvmlPowerSmoothingProfile_st {
+    unsigned int version, profileId, paramId; double value;
+} nvmlPowerSmoothingProfile_t;
+typedef struct nvmlPowerSmoothingState_st {
+    unsigned int version; nvmlEnableState_t state;
+} nvmlPowerSmoothingState_t;
+typedef unsigned int nvmlPowerScopeType_t;
+typedef struct nvmlPowerValue_v2_st {
+    unsigned int version; nvmlPowerScopeType_t powerScope; unsigned int powerValueMw;
+} nvmlPowerValue_v2_t;
+typedef struct nvmlRemappedRowsInfo_v2_st {
+    unsigned int corrActiveRemaps, corrInactiveRemaps, uncActiveRemaps, uncInactiveRemaps, bPending, bFailureOccurred;
+} nvmlRemappedRowsInfo_v2_t;
+typedef struct nvmlRepairStatus_st {
+    unsigned int version, bChannelRepairPending, bTpcRepairPending;
+} nvmlRepairStatus_t;
+typedef struct nvmlRowRemapperHistogramValues_st {
+    unsigned int max, high, partial, low, none;
+} nvmlRowRemapperHistogramValues_t;
+typedef struct nvmlRusdSettings_v1_st { unsigned int version; unsigned long long pollMask; } nvmlRusdSettings_v1_t;
+typedef struct nvmlSetMemoryLimits_v1_st {
+    const char *nameSpace; unsigned long long softLimit, hardLimit;
+} nvmlSetMemoryLimits_v1_t;
+typedef struct nvmlSystemConfComputeSettings_st {
+    unsigned int version, environment, ccFeature, devToolsMode, multiGpuMode;
+} nvmlSystemConfComputeSettings_t;
+typedef struct nvmlSystemConfComputeSettings_v2_st {
+    unsigned int version, environment, ccFeature, devToolsMode, multiGpuMode, tdispState;
+} nvmlSystemConfComputeSettings_v2_t;
+typedef struct nvmlSystemDriverBranchInfo_st {
+    unsigned int version; char branch[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
+} nvmlSystemDriverBranchInfo_t;
+typedef struct nvmlSystemEventSet_st *nvmlSystemEventSet_t;
+typedef struct nvmlSystemEventSetCreateRequest_st {
+    unsigned int version; nvmlSystemEventSet_t set;
+} nvmlSystemEventSetCreateRequest_t;
+typedef struct nvmlSystemEventSetFreeRequest_st {
+    unsigned int version; nvmlSystemEventSet_t set;
+} nvmlSystemEventSetFreeRequest_t;
+typedef struct nvmlSystemEventData_v1_st {
+    unsigned long long eventType; unsigned int gpuId;
+} nvmlSystemEventData_v1_t;
+typedef struct nvmlSystemEventSetWaitRequest_st {
+    unsigned int version, timeoutms; nvmlSystemEventSet_t set; nvmlSystemEventData_v1_t *data;
+    unsigned int dataSize, numEvent;
+} nvmlSystemEventSetWaitRequest_t;
+typedef struct nvmlSystemRegisterEventRequest_st {
+    unsigned int version; unsigned long long eventTypes; nvmlSystemEventSet_t set;
+} nvmlSystemRegisterEventRequest_t;
+typedef struct nvmlUnrepairableMemoryStatus_v1_st {
+    unsigned int bUnrepairableMemory;
+} nvmlUnrepairableMemoryStatus_v1_t;
+typedef struct nvmlViolationTime_st { unsigned long long referenceTime, violationTime; } nvmlViolationTime_t;
+typedef struct nvmlMask255_st { unsigned int mask[8]; } nvmlMask255_t;
+typedef struct nvmlWorkloadPowerProfileCurrentProfiles_st {
+    unsigned int version; nvmlMask255_t perfProfilesMask, requestedProfilesMask, enforcedProfilesMask;
+} nvmlWorkloadPowerProfileCurrentProfiles_t;
+typedef struct nvmlWorkloadPowerProfileInfo_st {
+    unsigned int version, profileId, priority; nvmlMask255_t conflictingMask;
+} nvmlWorkloadPowerProfileInfo_t;
+typedef struct nvmlWorkloadPowerProfileProfilesInfo_st {
+    unsigned int version; nvmlMask255_t perfProfilesMask; nvmlWorkloadPowerProfileInfo_t perfProfile[255];
+} nvmlWorkloadPowerProfileProfilesInfo_t;
+typedef struct nvmlWorkloadPowerProfileRequestedProfiles_st {
+    unsigned int version; nvmlMask255_t requestedProfilesMask;
+} nvmlWorkloadPowerProfileRequestedProfiles_t;
+typedef unsigned int nvmlPowerProfileOperation_t;
+typedef struct nvmlWorkloadPowerProfileUpdateProfiles_v1_st {
+    nvmlPowerProfileOperation_t operation; nvmlMask255_t updateProfilesMask;
+} nvmlWorkloadPowerProfileUpdateProfiles_v1_t;
+
 /* ---- structures nobody here looks into -------------------------------- */
 #define GS_NVML_OPAQUE(name) typedef struct gs_opaque_##name name
 GS_NVML_OPAQUE(nvmlActiveVgpuInstanceInfo_t);
-GS_NVML_OPAQUE(nvmlAdaptiveTgpModeInfo_v1_t);
-GS_NVML_OPAQUE(nvmlBBXTimeData_v1_t);
-GS_NVML_OPAQUE(nvmlBridgeChipHierarchy_t);
-GS_NVML_OPAQUE(nvmlC2cModeInfo_v1_t);
-GS_NVML_OPAQUE(nvmlClkMonStatus_t);
-GS_NVML_OPAQUE(nvmlClockOffset_t);
-GS_NVML_OPAQUE(nvmlComputeInstanceInfo_t);
-GS_NVML_OPAQUE(nvmlComputeInstancePlacement_t);
-GS_NVML_OPAQUE(nvmlComputeInstanceProfileInfo_t);
-GS_NVML_OPAQUE(nvmlComputeInstanceProfileInfo_v2_t);
-GS_NVML_OPAQUE(nvmlConfComputeGetKeyRotationThresholdInfo_t);
-GS_NVML_OPAQUE(nvmlConfComputeGpuAttestationReport_t);
-GS_NVML_OPAQUE(nvmlConfComputeGpuCertificate_t);
-GS_NVML_OPAQUE(nvmlConfComputeSetKeyRotationThresholdInfo_t);
-GS_NVML_OPAQUE(nvmlConfComputeSystemCaps_t);
-GS_NVML_OPAQUE(nvmlConfComputeSystemState_t);
-GS_NVML_OPAQUE(nvmlCoolerInfo_t);
-GS_NVML_OPAQUE(nvmlDeviceAddressingMode_t);
-GS_NVML_OPAQUE(nvmlDeviceCapabilities_t);
-GS_NVML_OPAQUE(nvmlDeviceCurrentClockFreqs_t);
-GS_NVML_OPAQUE(nvmlDevicePerfModes_t);
-GS_NVML_OPAQUE(nvmlDevicePowerMizerModes_v1_t);
-GS_NVML_OPAQUE(nvmlDramEncryptionInfo_t);
-GS_NVML_OPAQUE(nvmlEccBankRemapperStatus_v1_t);
-GS_NVML_OPAQUE(nvmlEccErrorCounts_t);
-GS_NVML_OPAQUE(nvmlEccSramErrorStatus_t);
-GS_NVML_OPAQUE(nvmlEccSramUniqueUncorrectedErrorCounts_t);
-GS_NVML_OPAQUE(nvmlEventData_t);
-GS_NVML_OPAQUE(nvmlEventSetGetContextCount_v1_t);
-GS_NVML_OPAQUE(nvmlEventSetGetContextData_v1_t);
-GS_NVML_OPAQUE(nvmlEventSetGetContextInfo_v1_t);
-GS_NVML_OPAQUE(nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t);
-GS_NVML_OPAQUE(nvmlEventSetWait_v3_t);
-GS_NVML_OPAQUE(nvmlExcludedDeviceInfo_t);
-GS_NVML_OPAQUE(nvmlFanSpeedInfo_t);
 GS_NVML_OPAQUE(nvmlGetCPER_v1_t);
-GS_NVML_OPAQUE(nvmlGetMemoryLimits_v1_t);
-GS_NVML_OPAQUE(nvmlGpmMetricsGet_t);
-GS_NVML_OPAQUE(nvmlGpmSupport_t);
-GS_NVML_OPAQUE(nvmlGpuFabricInfoV_t);
-GS_NVML_OPAQUE(nvmlGpuFabricInfo_t);
-GS_NVML_OPAQUE(nvmlGpuFabricInfo_v4_t);
-GS_NVML_OPAQUE(nvmlGpuInstanceInfo_t);
-GS_NVML_OPAQUE(nvmlGpuInstancePlacement_t);
-GS_NVML_OPAQUE(nvmlGpuInstanceProfileInfo_t);
-GS_NVML_OPAQUE(nvmlGpuInstanceProfileInfo_v2_t);
-GS_NVML_OPAQUE(nvmlGpuOperationalEventConfig_v1_t);
-GS_NVML_OPAQUE(nvmlGpuThermalSettings_t);
-GS_NVML_OPAQUE(nvmlGpuUptime_v1_t);
 GS_NVML_OPAQUE(nvmlGridLicensableFeatures_t);
-GS_NVML_OPAQUE(nvmlHostname_v1_t);
 GS_NVML_OPAQUE(nvmlHwbcEntry_t);
 GS_NVML_OPAQUE(nvmlLedState_t);
-GS_NVML_OPAQUE(nvmlMarginTemperature_t);
-GS_NVML_OPAQUE(nvmlNvLinkInfo_t);
-GS_NVML_OPAQUE(nvmlNvLinkInfo_v3_t);
-GS_NVML_OPAQUE(nvmlNvLinkPowerThres_t);
-GS_NVML_OPAQUE(nvmlNvLinkUtilizationControl_t);
-GS_NVML_OPAQUE(nvmlNvlinkGetBwMode_t);
 GS_NVML_OPAQUE(nvmlNvlinkGetRemapTableInfo_v1_t);
 GS_NVML_OPAQUE(nvmlNvlinkLockRemapTable_v1_t);
 GS_NVML_OPAQUE(nvmlNvlinkNvlePrivateInfo_v1_t);
 GS_NVML_OPAQUE(nvmlNvlinkSetBwModeAsync_v1_t);
-GS_NVML_OPAQUE(nvmlNvlinkSetBwMode_t);
 GS_NVML_OPAQUE(nvmlNvlinkSetNvleReady_v1_t);
 GS_NVML_OPAQUE(nvmlNvlinkSetupNvleEncryptionKey_v1_t);
-GS_NVML_OPAQUE(nvmlNvlinkSupportedBwModes_t);
 GS_NVML_OPAQUE(nvmlNvlinkTelemetrySamples_v1_t);
 GS_NVML_OPAQUE(nvmlPRMCounterList_v1_t);
 GS_NVML_OPAQUE(nvmlPRMTLV_v1_t);
 GS_NVML_OPAQUE(nvmlPSUInfo_t);
-GS_NVML_OPAQUE(nvmlPdi_t);
 GS_NVML_OPAQUE(nvmlPerfMetricsSamples_v1_t);
-GS_NVML_OPAQUE(nvmlPlatformInfo_t);
-GS_NVML_OPAQUE(nvmlPowerSmoothingProfile_t);
-GS_NVML_OPAQUE(nvmlPowerSmoothingState_t);
-GS_NVML_OPAQUE(nvmlPowerValue_v2_t);
-GS_NVML_OPAQUE(nvmlRemappedRowsInfo_v2_t);
-GS_NVML_OPAQUE(nvmlRepairStatus_t);
-GS_NVML_OPAQUE(nvmlRowRemapperHistogramValues_t);
-GS_NVML_OPAQUE(nvmlRusdSettings_v1_t);
-GS_NVML_OPAQUE(nvmlSetMemoryLimits_v1_t);
-GS_NVML_OPAQUE(nvmlSystemConfComputeSettings_t);
-GS_NVML_OPAQUE(nvmlSystemConfComputeSettings_v2_t);
-GS_NVML_OPAQUE(nvmlSystemDriverBranchInfo_t);
-GS_NVML_OPAQUE(nvmlSystemEventSetCreateRequest_t);
-GS_NVML_OPAQUE(nvmlSystemEventSetFreeRequest_t);
-GS_NVML_OPAQUE(nvmlSystemEventSetWaitRequest_t);
-GS_NVML_OPAQUE(nvmlSystemRegisterEventRequest_t);
 GS_NVML_OPAQUE(nvmlUnitFanSpeeds_t);
 GS_NVML_OPAQUE(nvmlUnitInfo_t);
-GS_NVML_OPAQUE(nvmlUnrepairableMemoryStatus_v1_t);
 GS_NVML_OPAQUE(nvmlVgpuCreatablePlacementInfo_t);
 GS_NVML_OPAQUE(nvmlVgpuHeterogeneousMode_t);
 GS_NVML_OPAQUE(nvmlVgpuInstanceUtilizationSample_t);
@@ -389,11 +628,6 @@ GS_NVML_OPAQUE(nvmlVgpuTypeBar1Info_t);
 GS_NVML_OPAQUE(nvmlVgpuTypeIdInfo_t);
 GS_NVML_OPAQUE(nvmlVgpuTypeMaxInstance_t);
 GS_NVML_OPAQUE(nvmlVgpuVersion_t);
-GS_NVML_OPAQUE(nvmlViolationTime_t);
-GS_NVML_OPAQUE(nvmlWorkloadPowerProfileCurrentProfiles_t);
-GS_NVML_OPAQUE(nvmlWorkloadPowerProfileProfilesInfo_t);
-GS_NVML_OPAQUE(nvmlWorkloadPowerProfileRequestedProfiles_t);
-GS_NVML_OPAQUE(nvmlWorkloadPowerProfileUpdateProfiles_v1_t);
 
 /* ---- exported functions ----------------------------------------------- */
 nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t);
