@@ -7,6 +7,8 @@
  * call is made: kernels do nothing, so only host functions could tell the
  * difference, and while one is queued a copy waits its turn behind it.
  */
+#include <sys/mman.h>
+
 #include "sg.h"
 
 struct side {
@@ -62,6 +64,22 @@ static CUresult resolve(const CUDA_MEMCPY3D *c, bool dst, struct side *s, size_t
     return CUDA_SUCCESS;
 }
 
+/* Whether something is mapped everywhere in a range. */
+static bool mapped(uintptr_t p, size_t n)
+{
+    uintptr_t end = (p + n + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
+    unsigned char pages[256];
+
+    for (p = p / SG_PAGE * SG_PAGE; p < end;) {
+        size_t part = end - p < sizeof(pages) * SG_PAGE ? end - p : sizeof(pages) * SG_PAGE;
+
+        if (mincore((void *)p, part, pages) != 0)
+            return false;
+        p += part;
+    }
+    return true;
+}
+
 static CUresult check_side(const CUDA_MEMCPY3D *c, bool dst)
 {
     CUmemorytype type = dst ? c->dstMemoryType : c->srcMemoryType;
@@ -75,8 +93,9 @@ static CUresult check_side(const CUDA_MEMCPY3D *c, bool dst)
         return sg_mem_host((void *)s.base, end) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (sg_mem_ours(s.base, end))
         return CUDA_SUCCESS;
-    /* A unified address that is nobody's block is pageable host memory. */
-    if (type == CU_MEMORYTYPE_UNIFIED && !sg_mem_ours(s.base, 1) && sg_mem_host((void *)s.base, end))
+    /* A unified address that is nobody's block is pageable host memory, if any. */
+    if (type == CU_MEMORYTYPE_UNIFIED && !sg_mem_ours(s.base, 1) && sg_mem_host((void *)s.base, end) &&
+        mapped(s.base, end))
         return CUDA_SUCCESS;
     return CUDA_ERROR_INVALID_VALUE;
 }

@@ -25,7 +25,11 @@ nvmlReturn_t sg_nvml_text(char *buf, unsigned int size, const char *text)
 nvmlReturn_t sg_nvml_check(nvmlDevice_t d)
 {
     SG_NVML_ENTER();
-    return d && d->magic == SG_NVML_DEVICE ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+    /* A handle may be anything: it is looked for before it is looked at. */
+    if ((uintptr_t)d - (uintptr_t)sg_nvml.dev >= sizeof(sg_nvml.dev) ||
+        ((uintptr_t)d - (uintptr_t)sg_nvml.dev) % sizeof(sg_nvml.dev[0]))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return d->magic == SG_NVML_DEVICE ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 /* The lock is held. */
