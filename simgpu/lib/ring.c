@@ -97,9 +97,9 @@ CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint
     e->kind = kind;
     e->arg = arg;
     e->arg64 = arg64;
-    s->pushed++;
+    __atomic_store_n(&s->pushed, s->pushed + 1, __ATOMIC_RELEASE);
     if (ret_position)
-        *ret_position = s->pushed;
+        __atomic_store_n(ret_position, s->pushed, __ATOMIC_RELEASE);
     /* The entry must be seen before we look whether the host sleeps. */
     __atomic_store_n(&m->head, head + 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&sg_conn.ring_lock);
@@ -108,9 +108,37 @@ CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint
     return sg_conn.lost ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
+/* The order of a host function and a thread that has waited for it goes through
+ * the host process, where the thread sanitizer does not see it. */
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *p);
+void __tsan_release(void *p);
+
+static void before_others(void)
+{
+    __tsan_release(sg_conn.shm);
+}
+
+static void after_others(void)
+{
+    __tsan_acquire(sg_conn.shm);
+}
+#else
+static void before_others(void)
+{
+}
+
+static void after_others(void)
+{
+}
+#endif
+
 bool sg_done(uint32_t slot, uint64_t position)
 {
-    return __atomic_load_n(&sg_conn.shm->stream[slot].done, __ATOMIC_SEQ_CST) >= position;
+    if (__atomic_load_n(&sg_conn.shm->stream[slot].done, __ATOMIC_SEQ_CST) < position)
+        return false;
+    after_others();
+    return true;
 }
 
 /* Waits until a stream has come to a position. */
@@ -212,7 +240,7 @@ static struct pending *take(uint32_t slot, uint64_t position)
 
     pthread_mutex_lock(&host.lock);
     for (p = &host.first; *p; p = &(*p)->next) {
-        if ((*p)->slot == slot && (*p)->position == position) {
+        if ((*p)->slot == slot && __atomic_load_n(&(*p)->position, __ATOMIC_ACQUIRE) == position) {
             f = *p;
             *p = f->next;
             break;
@@ -248,6 +276,7 @@ static void *host_thread(void *arg SG_UNUSED)
             if (f)
                 __atomic_sub_fetch(&host.unfinished, 1, __ATOMIC_SEQ_CST);
             free(f);
+            before_others();
             sg_tell(SG_OP_HOST_DONE, slot, position);
         }
     }

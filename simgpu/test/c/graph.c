@@ -4,7 +4,8 @@
 /* graph.c: streams, their order, capture, graphs. "ms" is the kernel of 1 ms. */
 #include "t.h"
 
-static int order[8], norder;
+static int order[8];
+static _Atomic int norder;
 
 static void note(void *arg)
 {
