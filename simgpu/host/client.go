@@ -55,6 +55,9 @@ type client struct {
 	launches uint64
 	use      []usage // by GPU
 
+	link   *link // on a virtual clock
+	future int   // entries that were taken before their time
+
 	wake     bool // a wanted position was reached
 	wakeHost bool // a host function is due
 }
@@ -71,6 +74,7 @@ type stream struct {
 	sim     *sim.Stream
 	base    uint64 // position of the slot when the stream began: positions never go back
 	done    uint64 // position reached
+	last    int64  // virtual clock: when its newest operation was submitted
 	closing bool   // the slot is free when the stream has run dry
 }
 
@@ -102,7 +106,7 @@ func (g *graph) length(t *nameTable) int64 {
 var errFull = errors.New("too many clients")
 
 // addClient gives a connection its shared memory.
-func (h *Host) addClient(conn *net.UnixConn, pid uint32) (*client, error) {
+func (h *Host) addClient(conn *net.UnixConn, pid uint32, name string) (*client, error) {
 	fd, mem, err := sharedFile("simgpu-client", int(sizeShared), 0)
 	if err != nil {
 		return nil, err
@@ -123,6 +127,9 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32) (*client, error) {
 	}
 	c.shm.Magic, c.shm.Version = wire.Magic, wire.Version
 	h.clients[c.id] = c
+	if h.virtual != nil {
+		c.link = h.virtual.crowd.enter(conn, pid, name, c, &c.shm.Waits)
+	}
 	c.group.clients++
 	return c, nil
 }
@@ -140,6 +147,10 @@ func (h *Host) removeClient(c *client) {
 	}
 	for slot := range c.events {
 		h.machine.Forget(c.event(slot))
+	}
+	if h.virtual != nil {
+		h.virtual.forget(c)
+		h.leave(c.link)
 	}
 	delete(h.clients, c.id)
 	h.active = slices.DeleteFunc(h.active, func(o *client) bool { return o == c })
@@ -168,7 +179,7 @@ func (c *client) take(batch []arrival, now int64, bounded bool) []arrival {
 		_ = c.conn.Close()
 		return batch
 	}
-	if room := uint64(max(0, maxPending-c.pending)); bounded && n > room {
+	if room := uint64(max(0, maxPending-c.pending-c.future)); bounded && n > room {
 		n = room
 	}
 	for range n {

@@ -25,15 +25,18 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 		return
 	}
 	buf := make([]byte, wire.MaxMessage)
-	req, _, err := receive(conn, buf)
+	req, data, err := receive(conn, buf)
 	if err != nil || req.Op != wire.OpHello {
 		return
 	}
+	name := clientName(data)
 	switch {
 	case req.B != wire.Version:
 		return
+	case req.A == wire.KindClock && h.virtual != nil:
+		h.serveClock(conn, req, pid, name, buf)
 	case req.A == wire.KindCUDA:
-		c, err := h.addClient(conn, pid)
+		c, err := h.addClient(conn, pid, name)
 		if err != nil {
 			h.log.Warn("client refused", "pid", pid, "err", err)
 			return
@@ -42,21 +45,22 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 		if err := h.hello(conn, req, []int{c.fd, h.kickFD, h.nodeFD}); err != nil {
 			return
 		}
-		h.loop(conn, buf, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+		h.loop(conn, buf, c.link, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
 			return h.answer(c, req, data)
 		})
 	case req.A == wire.KindNVML:
 		if err := h.hello(conn, req, []int{h.nodeFD}); err != nil {
 			return
 		}
-		h.loop(conn, buf, func(req *wire.Request, _ []byte) (wire.Reply, []byte, bool) {
+		h.loop(conn, buf, nil, func(req *wire.Request, _ []byte) (wire.Reply, []byte, bool) {
 			r, data := h.query(req)
 			return r, data, true
 		})
 	}
 }
 
-func (h *Host) loop(conn *net.UnixConn, buf []byte,
+// loop answers requests; l is the connection's place on a virtual clock, or nil.
+func (h *Host) loop(conn *net.UnixConn, buf []byte, l *link,
 	answer func(*wire.Request, []byte) (wire.Reply, []byte, bool),
 ) {
 	for {
@@ -65,12 +69,15 @@ func (h *Host) loop(conn *net.UnixConn, buf []byte,
 			return
 		}
 		rep, out, wanted := answer(&req, data)
-		if !wanted {
-			continue
-		}
 		rep.Op, rep.ID = req.Op, req.ID
-		if err := send(conn, rep, out, nil); err != nil {
-			return
+		if wanted {
+			if err := send(conn, rep, out, nil); err != nil {
+				return
+			}
+		}
+		if l != nil {
+			l.handled.Add(1)
+			h.kick()
 		}
 	}
 }

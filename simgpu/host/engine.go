@@ -36,6 +36,10 @@ type arrival struct {
 func (h *Host) runEngine() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if h.virtual != nil {
+		h.runVirtual()
+		return
+	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -10) // refused without privilege: later wakes, same account
 	scanned := atomic.LoadUint32(&h.kicks.Scan)
@@ -98,7 +102,12 @@ func (c *client) deactivate() bool {
 // catchUp takes what active clients have submitted and simulates up to now. It
 // leaves entries in the ring of a client that is far ahead.
 func (h *Host) catchUp() {
+	if h.virtual != nil {
+		h.takeAll()
+		return
+	}
 	now := h.clock.now()
+	h.runTimers(now)
 	h.batch = h.batch[:0]
 	for _, c := range h.active {
 		h.batch = c.take(h.batch, now, true)
@@ -108,6 +117,10 @@ func (h *Host) catchUp() {
 
 // catchUpOne does the same but takes all the entries of one client only.
 func (h *Host) catchUpOne(c *client) {
+	if h.virtual != nil {
+		h.takeOne(c)
+		return
+	}
 	now := h.clock.now()
 	h.activate(c)
 	h.batch = c.take(h.batch[:0], now, false)
@@ -187,6 +200,7 @@ func (h *Host) sleepUntil() int64 {
 	if next == sim.Never {
 		until = now + idleInterval.Nanoseconds()
 	}
+	until = min(until, h.nextTimer())
 	h.active = slices.DeleteFunc(h.active, func(c *client) bool {
 		if c.pending > 0 {
 			c.busyAt = now

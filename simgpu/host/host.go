@@ -47,6 +47,7 @@ type Config struct {
 	Slice           time.Duration
 	SwitchCost      time.Duration
 	KernelTimes     map[string]time.Duration
+	Clock           Clock
 	Seed            string // makes the UUIDs; the same seed gives the same ones
 }
 
@@ -68,7 +69,7 @@ func (c Config) Validate() error {
 	case c.Multiprocessors < 1:
 		return errors.New("sms: must be at least 1")
 	}
-	return nil
+	return c.Clock.validate()
 }
 
 // Host is a set of simulated GPUs and their clients.
@@ -94,6 +95,9 @@ type Host struct {
 	groups  map[string]*group
 	names   *nameTable
 	batch   []arrival
+	timers  timers
+	virtual *virtual // nil: the wall clock
+	trace   *tracer
 	stopped bool
 	conns   sync.WaitGroup
 }
@@ -108,6 +112,10 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		clients: map[uint32]*client{}, groups: map[string]*group{},
 		names: newNameTable(cfg.KernelTimes),
 	}
+	if cfg.Clock.Virtual {
+		h.clock = newVirtualClock(cfg.Clock.Start.Nanoseconds())
+		h.virtual = newVirtual(cfg.Clock)
+	}
 	var err error
 	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096, 0); err != nil {
 		return nil, err
@@ -115,6 +123,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	if err := h.makeNode(); err != nil {
 		return nil, err
 	}
+	h.publishClock()
 	h.kicks = (*wire.Kicks)(unsafe.Pointer(&h.kickMem[0])) //nolint:gosec // layout pinned by wire.TestHeader
 	h.machine = sim.New(sim.Config{
 		GPUs: cfg.GPUs, Slice: cfg.Slice.Nanoseconds(), SwitchCost: cfg.SwitchCost.Nanoseconds(),

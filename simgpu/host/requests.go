@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/gpushare/gpushare/simgpu/sim"
 	"github.com/gpushare/gpushare/simgpu/wire"
@@ -192,7 +191,7 @@ func (h *Host) byPID(i int) map[uint32]uint64 {
 // newest first, until room bytes are full.
 func (h *Host) samples(g *gpu, since uint64, room int) (out []byte) {
 	now := h.machine.Now()
-	wall := time.Now().UnixNano() - h.clock.now() // wall clock minus monotonic
+	wall := h.clock.epoch()
 	e := binary.NativeEndian
 	add := func(at uint64, pid, p uint32) bool {
 		if len(out)+16 > room {

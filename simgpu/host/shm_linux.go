@@ -6,7 +6,6 @@ package host
 import (
 	"fmt"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -59,20 +58,6 @@ func waitFutex(word *uint32, value uint32, until int64) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitBitset,
 		uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, futexAll)
 }
-
-// clock reads CLOCK_MONOTONIC without a system call, once calibrated.
-type clock struct {
-	base int64
-	at   time.Time
-}
-
-func newClock() clock {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return clock{base: ts.Nano(), at: time.Now()}
-}
-
-func (c clock) now() int64 { return c.base + int64(time.Since(c.at)) }
 
 // load64 and store64 touch memory that a client also writes.
 func load64(p *uint64) uint64     { return atomic.LoadUint64(p) }

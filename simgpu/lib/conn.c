@@ -169,19 +169,29 @@ static void *map(int fd, size_t size, int prot, const void *before)
 }
 
 /* Maps what the host has sent: for a CUDA client its own memory and the kicks,
- * and for every client the node. */
-static bool map_all(const int *fds, int nfds)
+ * for a time library its table and the kicks, and for every client the node. */
+static bool map_all(uint32_t kind, const int *fds, int nfds)
 {
-    bool cuda = nfds == MAX_FDS;
-
-    if (cuda) {
+    if (kind == SG_KIND_CUDA) {
         sg_conn.shm = map(fds[0], sizeof(struct sg_shared), PROT_READ | PROT_WRITE, sg_conn.shm);
+        sg_conn.waits = sg_conn.shm ? &sg_conn.shm->waits : NULL;
+    } else if (kind == SG_KIND_CLOCK) {
+        sg_conn.waits = map(fds[0], sizeof(struct sg_waits), PROT_READ | PROT_WRITE, sg_conn.waits);
+    }
+    if (kind != SG_KIND_NVML) {
         sg_conn.kicks = map(fds[1], SG_PAGE, PROT_READ | PROT_WRITE, sg_conn.kicks);
-        if (!sg_conn.shm || !sg_conn.kicks)
+        if (!sg_conn.waits || !sg_conn.kicks)
             return false;
     }
     sg_conn.node = map(fds[nfds - 1], sizeof(struct sg_node), PROT_READ, sg_conn.node);
     return sg_conn.node && sg_conn.node->magic == SG_WIRE_MAGIC && sg_conn.node->gpus <= SG_MAX_GPUS;
+}
+
+/* The name by which a trace knows this program, from its environment. */
+static size_t own_name(const char **ret)
+{
+    *ret = secure_getenv("SIMGPU_CLIENT");
+    return *ret && strlen(*ret) < SG_NAME ? strlen(*ret) : 0;
 }
 
 /* Connects and maps the shared memory. Returns 0 or a negative errno. Pointers
@@ -189,18 +199,20 @@ static bool map_all(const int *fds, int nfds)
 int sg_connect(uint32_t kind)
 {
     struct sg_request req = {.op = SG_OP_HELLO, .a = kind, .b = SG_WIRE_VERSION};
-    int fds[MAX_FDS], fd = find_host(), nfds = kind == SG_KIND_CUDA ? MAX_FDS : 1;
+    int fds[MAX_FDS], fd = find_host(), nfds = kind == SG_KIND_NVML ? 1 : MAX_FDS;
+    const char *name;
     struct sg_reply rep;
     bool mapped;
 
     if (fd < 0)
         return -ENODEV;
     fd = high(fd);
-    if (!send_all(fd, &req, sizeof(req), NULL, 0) || receive(fd, &rep, NULL, 0, fds, nfds) != (ssize_t)sizeof(rep)) {
+    req.len = (uint32_t)own_name(&name);
+    if (!send_all(fd, &req, sizeof(req), name, req.len) || receive(fd, &rep, NULL, 0, fds, nfds) != (ssize_t)sizeof(rep)) {
         close(fd);
         return -EPROTO;
     }
-    mapped = map_all(fds, nfds);
+    mapped = map_all(kind, fds, nfds);
     for (int i = 0; i < nfds; i++)
         close(fds[i]);
     if (!mapped) {
@@ -218,8 +230,12 @@ CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret,
 {
     ssize_t n = -1;
 
+    if (__builtin_expect(sg_conn.before_call != NULL, 0))
+        sg_conn.before_call();
     pthread_mutex_lock(&sg_conn.rpc_lock);
     req->id = ++sg_conn.next_id;
+    if (sg_conn.waits)
+        __atomic_add_fetch(&sg_conn.waits->calls, 1, __ATOMIC_SEQ_CST);
     if (!sg_conn.lost && send_all(sg_conn.fd, req, sizeof(*req), data, req->len))
         n = receive(sg_conn.fd, ret, out, out ? out_size : 0, NULL, 0);
     if (n < 0)
@@ -248,6 +264,10 @@ void sg_tell(uint32_t op, uint64_t a, uint64_t b)
 {
     struct sg_request req = {.op = op, .a = a, .b = b};
 
+    if (__builtin_expect(sg_conn.before_call != NULL, 0))
+        sg_conn.before_call();
+    if (sg_conn.waits)
+        __atomic_add_fetch(&sg_conn.waits->calls, 1, __ATOMIC_SEQ_CST);
     send_all(sg_conn.fd, &req, sizeof(req), NULL, 0);
 }
 

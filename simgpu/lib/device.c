@@ -54,6 +54,7 @@ static CUresult start(void)
 
     if (sg_connect(SG_KIND_CUDA) != 0)
         return CUDA_ERROR_NO_DEVICE;
+    sg_ring_connected();
     sg_state.ndev = choose(index, sg_visible(sg_conn.node, index, SG_MAX_GPUS));
     if (!sg_state.ndev)
         return CUDA_ERROR_NO_DEVICE;

@@ -146,7 +146,7 @@ SG_API CUresult cuEventQuery(CUevent e)
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
-    return complete(e) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return complete(e) || (sg_asked(e->stream_slot, e->position) && complete(e)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 SG_API CUresult cuEventSynchronize(CUevent e)

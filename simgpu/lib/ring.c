@@ -36,8 +36,33 @@ uint64_t sg_now(void)
 {
     struct timespec t;
 
+    if (sg_clock_on())
+        return sg_clock_now();
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* After each connection: which clock is it? */
+void sg_ring_connected(void)
+{
+    bool on = sg_conn.node->clock_virtual != 0;
+
+    sg_clock.node = sg_conn.node;
+    sg_clock.kicks = sg_conn.kicks;
+    sg_clock.fd = sg_conn.fd;
+    sg_clock.waits = on ? sg_conn.waits : NULL;
+    sg_conn.before_call = on ? sg_clock_catch_up : NULL;
+}
+
+/* Waits on the virtual clock. */
+static CUresult block(uint32_t kind, uint32_t slot, uint64_t position)
+{
+    const struct sg_wait w = {.kind = kind, .slot = slot, .position = position, .until_ns = SG_FOREVER};
+
+    if (sg_clock_block(&w) != EIO)
+        return CUDA_SUCCESS;
+    sg_conn.lost = true;
+    return CUDA_ERROR_UNKNOWN;
 }
 
 /* Sleeps while *word is value; finds out now and then whether the host lives. */
@@ -67,6 +92,10 @@ static CUresult wait_for_space(struct sg_shared *m, uint64_t head)
 
         if (head - __atomic_load_n(&m->tail, __ATOMIC_SEQ_CST) < SG_RING_ENTRIES)
             break;
+        if (sg_clock_on()) {
+            r = block(SG_WAIT_SPACE, 0, 0);
+            continue;
+        }
         if (!__atomic_load_n(&m->awake, __ATOMIC_SEQ_CST))
             kick();
         r = sleep_on(&m->tail_futex, v);
@@ -92,6 +121,8 @@ CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint
         }
     }
     e = &m->ring[head % SG_RING_ENTRIES];
+    if (sg_clock_on())
+        sg_clock_spend(sg_clock.node->call_cost_ns);
     e->time_ns = sg_now();
     e->stream = s->slot;
     e->kind = kind;
@@ -103,7 +134,7 @@ CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint
     /* The entry must be seen before we look whether the host sleeps. */
     __atomic_store_n(&m->head, head + 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&sg_conn.ring_lock);
-    if (__builtin_expect(!__atomic_load_n(&m->awake, __ATOMIC_SEQ_CST), 0))
+    if (__builtin_expect(!__atomic_load_n(&m->awake, __ATOMIC_SEQ_CST), 0) && !sg_clock_on())
         kick();
     return sg_conn.lost ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
@@ -141,6 +172,14 @@ bool sg_done(uint32_t slot, uint64_t position)
     return true;
 }
 
+bool sg_asked(uint32_t slot, uint64_t position)
+{
+    if (!sg_clock_on())
+        return false;
+    sg_clock_asked();
+    return sg_done(slot, position);
+}
+
 /* Waits until a stream has come to a position. */
 CUresult sg_wait(uint32_t slot, uint64_t position)
 {
@@ -154,6 +193,10 @@ CUresult sg_wait(uint32_t slot, uint64_t position)
         uint64_t wanted;
         bool told = true;
 
+        if (sg_clock_on()) {
+            r = block(SG_WAIT_STREAM, slot, position);
+            continue;
+        }
         /* The nearest of several wanted positions stands; its wake makes the
          * others ask again. */
         pthread_mutex_lock(&wanted_lock);
@@ -259,6 +302,11 @@ static void *host_thread(void *arg SG_UNUSED)
         uint32_t head = __atomic_load_n(&m->host_head, __ATOMIC_SEQ_CST);
 
         if (seen == head) {
+            if (sg_clock_on()) {
+                if (block(SG_WAIT_HOST, 0, head) != CUDA_SUCCESS)
+                    return NULL;
+                continue;
+            }
             if (sleep_on(&m->host_head, head) != CUDA_SUCCESS)
                 return NULL;
             continue;

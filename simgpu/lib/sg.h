@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "cuda_abi.h"
 #include "wire.h"
 
@@ -39,6 +40,8 @@ struct sg_conn {
     pthread_mutex_t ring_lock;
     uint32_t next_id;
     bool lost; /* the host process is gone */
+    struct sg_waits *waits; /* of threads that wait on a virtual clock */
+    void (*before_call)(void); /* on a virtual clock: the thread's time is the node's then */
 };
 extern struct sg_conn sg_conn;
 
@@ -242,9 +245,13 @@ struct sg_device *sg_dev(CUdevice dev);
 void sg_context_work_end(CUcontext ctx);
 
 /* ---- submission (ring.c) ----------------------------------------------- */
+void sg_ring_connected(void);
 CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint64_t *ret_position);
 CUresult sg_wait(uint32_t slot, uint64_t position);
 bool sg_done(uint32_t slot, uint64_t position);
+/* For questions that a program may ask in a loop: what *ready says of position
+ * after the time that a question takes. */
+bool sg_asked(uint32_t slot, uint64_t position);
 CUresult sg_ctx_wait(CUcontext ctx);
 CUresult sg_ctx_wait_blocking(CUcontext ctx);
 uint64_t sg_now(void);

@@ -196,6 +196,7 @@ BOTH(cuStreamSynchronize, (CUstream s), synchronize, s)
 
 static CUresult query(CUstream h, bool pt)
 {
+    uint64_t pushed;
     bool capturing;
     CUstream s;
     CUresult r;
@@ -210,7 +211,8 @@ static CUresult query(CUstream h, bool pt)
         s->capture->status = SG_CAPTURE_INVALID;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return sg_done(s->slot, __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    pushed = __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE);
+    return sg_done(s->slot, pushed) || sg_asked(s->slot, pushed) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 BOTH(cuStreamQuery, (CUstream s), query, s)
 

@@ -20,9 +20,10 @@
 #define SG_WIRE_MAGIC 0x31554753u /* "SGU1" */
 #define SG_MAX_MESSAGE 8192u
 #define SG_MAX_GPUS 16u
+#define SG_NAME 64u /* bytes of a client's name, with its end */
 
 /* ---- requests ---------------------------------------------------------- */
-#define SG_OP_HELLO 1u        /* a: kind, b: version; answers with descriptors: of sg_node, and for a
+#define SG_OP_HELLO 1u        /* a: kind, b: version, answers with descriptors: of sg_node, and for a
                                * CUDA client before it of sg_shared and sg_kicks */
 #define SG_OP_CTX_CREATE 2u   /* gpu; answers a: context */
 #define SG_OP_CTX_DESTROY 3u  /* ctx */
@@ -42,6 +43,7 @@
 
 #define SG_KIND_CUDA 1u
 #define SG_KIND_NVML 2u
+#define SG_KIND_CLOCK 3u /* the time library of a program on a virtual clock */
 
 #define SG_STREAM_BLOCKING 0u
 #define SG_STREAM_NONBLOCKING 1u
@@ -58,6 +60,26 @@
 #define SG_STREAM_SLOTS 1024u
 #define SG_EVENT_SLOTS 65536u
 #define SG_HOST_SLOTS 1024u
+
+/* ---- waiting on a virtual clock ------------------------------------------ */
+#define SG_WAITERS 1024u
+/* States of a place in the table. */
+#define SG_WAITER_FREE 0u
+#define SG_WAITER_CLAIMED 1u /* its thread fills it in */
+#define SG_WAITER_WAITING 2u
+#define SG_WAITER_READY 3u   /* another thread of the process says that it may go on */
+#define SG_WAITER_GRANTED 4u /* the host says that it goes on now */
+/* What ends a wait, beside its time. */
+#define SG_WAIT_TURN 0u    /* nothing: it may go on at once, when it is its turn */
+#define SG_WAIT_STREAM 1u  /* slot has come to position */
+#define SG_WAIT_SPACE 2u   /* there is room in the ring */
+#define SG_WAIT_HOST 3u    /* host_head is no longer position */
+#define SG_WAIT_TIME 4u    /* nothing */
+#define SG_WAIT_ADDRESS 5u /* another thread, through SG_WAITER_READY */
+#define SG_WAIT_POLL 6u    /* a descriptor; a grant comes as a message too */
+/* How a thread that waits for the host, and for nothing else, looks to the
+ * kernel: the set of bits in its futex call. */
+#define SG_WAIT_BITS 0x53474754u
 
 struct sg_request {
     uint32_t op;
@@ -135,6 +157,11 @@ struct sg_node {
     uint32_t faults;        /* 0: no call is to fail; else moves when the rules change */
     uint32_t clock_virtual; /* 1: time is now_ns; 0: CLOCK_MONOTONIC */
     uint64_t now_ns;
+    uint64_t epoch_ns;      /* virtual: CLOCK_REALTIME at now_ns 0 */
+    uint32_t call_cost_ns;  /* virtual: what a submission takes its thread */
+    uint32_t query_cost_ns; /* virtual: what a question takes that is answered with not yet */
+    uint32_t read_cost_ns;  /* virtual: what a look at the clock takes */
+    uint32_t reserved_clock;
     struct sg_gpu gpu[SG_MAX_GPUS];
 };
 
@@ -165,6 +192,28 @@ struct sg_kicks {
     uint32_t scan;
 };
 
+/* A thread that waits on a virtual clock. The client writes all but by. */
+struct sg_waiter {
+    uint32_t state;
+    uint32_t kind;
+    uint32_t thread; /* in the order in which the process's threads first waited */
+    uint32_t slot;
+    uint64_t position; /* of STREAM and HOST; of ADDRESS the order of coming */
+    uint64_t until_ns; /* it goes on then at the latest */
+    uint64_t local_ns; /* and not before: the time that its own calls have taken it */
+    uint64_t address;
+    uint32_t by; /* host: 1 if its time came, 0 if what it waited for */
+    uint32_t reserved[3];
+};
+
+struct sg_waits {
+    uint32_t high; /* client: places from here on were never used */
+    uint32_t reserved;
+    uint64_t calls; /* client: requests sent */
+    uint8_t pad[48];
+    struct sg_waiter waiter[SG_WAITERS];
+};
+
 /* Words of different writers lie on lines of their own. */
 struct sg_shared {
     uint32_t magic;
@@ -187,12 +236,14 @@ struct sg_shared {
     struct sg_entry ring[SG_RING_ENTRIES];
     struct sg_stream_slot stream[SG_STREAM_SLOTS];
     struct sg_event_slot event[SG_EVENT_SLOTS];
+    struct sg_waits waits;
 };
 
 _Static_assert(sizeof(struct sg_request) == 40, "request");
 _Static_assert(sizeof(struct sg_reply) == 40, "reply");
 _Static_assert(sizeof(struct sg_gpu_info) == 240, "gpu info");
 _Static_assert(sizeof(struct sg_entry) == 32, "entry");
+_Static_assert(sizeof(struct sg_waiter) == 64, "waiter");
 _Static_assert(__builtin_offsetof(struct sg_shared, ring) == 12288, "ring on a page");
 
 #endif

@@ -12,6 +12,7 @@ const (
 	Magic      = 0x31554753
 	MaxMessage = 8192
 	MaxGPUs    = 16
+	MaxName    = 64
 
 	OpHello         = 1
 	OpCtxCreate     = 2
@@ -30,8 +31,9 @@ const (
 	OpUtilization   = 15
 	OpSamples       = 16
 
-	KindCUDA = 1
-	KindNVML = 2
+	KindCUDA  = 1
+	KindNVML  = 2
+	KindClock = 3
 
 	StreamBlocking    = 0
 	StreamNonBlocking = 1
@@ -47,6 +49,21 @@ const (
 	StreamSlots = 1024
 	EventSlots  = 65536
 	HostSlots   = 1024
+
+	Waiters       = 1024
+	WaiterFree    = 0
+	WaiterClaimed = 1
+	WaiterWaiting = 2
+	WaiterReady   = 3
+	WaiterGranted = 4
+	WaitTurn      = 0
+	WaitStream    = 1
+	WaitSpace     = 2
+	WaitHost      = 3
+	WaitTime      = 4
+	WaitAddress   = 5
+	WaitPoll      = 6
+	WaitBits      = 0x53474754
 )
 
 // CUresult and nvmlReturn_t values that the host process answers with.
@@ -110,6 +127,11 @@ type Node struct {
 	Faults         uint32
 	ClockVirtual   uint32
 	NowNS          uint64
+	EpochNS        uint64
+	CallCostNS     uint32
+	QueryCostNS    uint32
+	ReadCostNS     uint32
+	_              uint32
 	GPU            [MaxGPUs]GPU
 }
 
@@ -144,6 +166,23 @@ type EventSlot struct{ Generation, TimeNS uint64 }
 // Kicks is struct sg_kicks.
 type Kicks struct{ Word, Scan uint32 }
 
+// Waiter is struct sg_waiter.
+type Waiter struct {
+	State, Kind, Thread, Slot           uint32
+	Position, UntilNS, LocalNS, Address uint64
+	By                                  uint32
+	_                                   [3]uint32
+}
+
+// Waits is struct sg_waits.
+type Waits struct {
+	High   uint32
+	_      uint32
+	Calls  uint64
+	_      [48]byte
+	Waiter [Waiters]Waiter
+}
+
 // Shared is struct sg_shared. Fields that the client writes are read with
 // atomic loads and never trusted.
 type Shared struct {
@@ -166,4 +205,5 @@ type Shared struct {
 	Ring           [RingEntries]Entry
 	Stream         [StreamSlots]StreamSlot
 	Event          [EventSlots]EventSlot
+	Waits          Waits
 }

@@ -31,7 +31,7 @@ func upCommand() *cli.Command {
 		Name:      "up",
 		Usage:     "start SIMULATED GPUs and write the files of their node",
 		UsageText: "simgpu up --dir /var/lib/simgpu --gpus 2 --detach\nsimgpu up --dir DIR --memory 24GiB --kernel-time my_kernel=5ms",
-		Flags: []cli.Flag{
+		Flags: append(clockFlags(), []cli.Flag{
 			dirFlag(),
 			&cli.IntFlag{Name: "gpus", Value: 1, Usage: "number of GPUs"},
 			&cli.StringFlag{Name: "memory", Value: "80GiB", Usage: "memory of each GPU"},
@@ -43,7 +43,7 @@ func upCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "kernel-time", Usage: "`NAME=TIME`: how long kernels of that name run (default 10us); may be repeated"},
 			&cli.StringFlag{Name: "lib-dir", Usage: "directory of the built libraries (default: ../simgpu/lib beside this binary)"},
 			&cli.BoolFlag{Name: "detach", Usage: "return when the GPUs are up"},
-		},
+		}...),
 		Action: func(c *cli.Context) error {
 			cfg, layout, err := settings(c)
 			if err != nil {
@@ -77,6 +77,9 @@ func settings(c *cli.Context) (host.Config, node.Layout, error) {
 		return cfg, node.Layout{}, fmt.Errorf("context-overhead: %w", err)
 	}
 	if cfg.KernelTimes, err = parseTimes(c.StringSlice("kernel-time")); err != nil {
+		return cfg, node.Layout{}, err
+	}
+	if cfg.Clock, err = clockOf(c); err != nil {
 		return cfg, node.Layout{}, err
 	}
 	return cfg, node.Layout{Dir: dir, Version: host.DriverVersion}, cfg.Validate()

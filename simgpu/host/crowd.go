@@ -1,0 +1,302 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gpushare/gpushare/simgpu/sim"
+	"github.com/gpushare/gpushare/simgpu/wire"
+)
+
+// crowd is who uses a virtual clock: processes with a CUDA library or a time
+// library. Host.mu guards it.
+type crowd struct {
+	order []*process // in the order in which turns are granted
+	count uint64
+	polls []unix.PollFd
+	watch watcher
+}
+
+// watcher tells what the threads of a process do that do not wait for the host.
+type watcher interface {
+	// threads returns how many threads a process has; 0: it is gone.
+	threads(p *process) int
+	// asleep reports whether all threads of p wait for each other or for the
+	// outside, with no time set; why says what one does that does not. sum is
+	// the same as before if none has run in between.
+	asleep(p *process) (ok bool, why string, sum uint64)
+}
+
+func newCrowd() crowd { return crowd{watch: procWatcher{}} }
+
+// process is a client of a virtual clock, with all its connections.
+type process struct {
+	pid    uint32
+	name   string // SIMGPU_CLIENT, or "" if it has none
+	number uint64 // order of its first connection
+	key    string // how a trace calls it
+	tasks  int    // descriptor of /proc/PID/task, or -1
+	links  []*link
+}
+
+func (p *process) String() string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid))
+	return fmt.Sprintf("pid %d (%s)", p.pid, strings.TrimSpace(string(b)))
+}
+
+// link is one connection of a process.
+type link struct {
+	p       *process
+	conn    *net.UnixConn
+	fd      int
+	c       *client // nil: of a time library
+	waits   *wire.Waits
+	handled atomic.Uint64  // requests answered
+	granted map[uint32]int // turns at this moment, by place in the table
+}
+
+// enter puts a connection into the crowd.
+func (k *crowd) enter(conn *net.UnixConn, pid uint32, name string, c *client, waits *wire.Waits) *link {
+	l := &link{conn: conn, c: c, waits: waits, fd: descriptor(conn), granted: map[uint32]int{}}
+	i := slices.IndexFunc(k.order, func(p *process) bool { return p.pid == pid && !p.dead() })
+	if i >= 0 {
+		l.p = k.order[i]
+		l.p.links = append(l.p.links, l)
+		return l
+	}
+	k.count++
+	p := &process{pid: pid, name: name, number: k.count, tasks: -1, links: []*link{l}}
+	if p.key = name; name == "" {
+		p.key = fmt.Sprintf("client-%d", k.count)
+	} else if slices.ContainsFunc(k.order, func(o *process) bool { return o.key == name }) {
+		p.key = fmt.Sprintf("%s-%d", name, k.count)
+	}
+	if pid != 0 {
+		if fd, err := unix.Open(fmt.Sprintf("/proc/%d/task", pid), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+			p.tasks = fd
+		}
+	}
+	l.p = p
+	k.order = append(k.order, p)
+	slices.SortStableFunc(k.order, func(a, b *process) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.number, b.number))
+	})
+	return l
+}
+
+// leave takes a connection out, and its process with the last one.
+func (k *crowd) leave(l *link) {
+	p := l.p
+	p.links = slices.DeleteFunc(p.links, func(o *link) bool { return o == l })
+	if len(p.links) > 0 {
+		return
+	}
+	if p.tasks >= 0 {
+		_ = unix.Close(p.tasks)
+	}
+	k.order = slices.DeleteFunc(k.order, func(o *process) bool { return o == p })
+}
+
+func descriptor(conn *net.UnixConn) int {
+	n := -1
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n = int(fd) })
+	}
+	return n
+}
+
+// dead reports whether p ended while something else, a forked child, holds its
+// connection.
+func (p *process) dead() bool {
+	var st unix.Stat_t
+	return p.tasks >= 0 && (unix.Fstat(p.tasks, &st) != nil || st.Nlink <= 2)
+}
+
+// running returns a process that may still do something, and what, or nil. Those
+// in ignored are taken to wait.
+func (k *crowd) running(ignored map[*process]bool) (*process, string) {
+	var slow []*process
+	var sums []uint64
+	for _, p := range k.order {
+		if ignored[p] {
+			continue
+		}
+		// Waiting threads first: the other order would miss a thread that one
+		// which runs makes in between.
+		waiting := 0
+		for _, l := range p.links {
+			waiting += l.waiting()
+		}
+		n := k.watch.threads(p)
+		if n <= waiting {
+			continue
+		}
+		ok, why, sum := k.watch.asleep(p)
+		if !ok {
+			return p, why
+		}
+		slow, sums = append(slow, p), append(sums, sum)
+	}
+	if p, why := k.pending(ignored); p != nil {
+		return p, why
+	}
+	// One that was looked at first may have been woken by one looked at later:
+	// if none has run since, all slept at one moment.
+	for i, p := range slow {
+		if ok, why, sum := k.watch.asleep(p); !ok || sum != sums[i] {
+			return p, cmp.Or(why, "runs")
+		}
+	}
+	return nil, ""
+}
+
+// pending looks for requests that are on their way, and for connections that
+// have ended and whose end is not accounted yet.
+func (k *crowd) pending(ignored map[*process]bool) (*process, string) {
+	k.polls = k.polls[:0]
+	for _, p := range k.order {
+		for _, l := range p.links {
+			if !ignored[p] && atomic.LoadUint64(&l.waits.Calls) != l.handled.Load() {
+				return p, "asks the simulator for something"
+			}
+			k.polls = append(k.polls, unix.PollFd{Fd: int32(l.fd)}) //nolint:gosec // a descriptor
+		}
+	}
+	if n, err := unix.Poll(k.polls, 0); n == 0 && err == nil {
+		return nil, ""
+	}
+	i := 0
+	for _, p := range k.order {
+		for range p.links {
+			if k.polls[i].Revents != 0 {
+				return p, "ends"
+			}
+			i++
+		}
+	}
+	return nil, ""
+}
+
+func (l *link) high() uint32 { return min(atomic.LoadUint32(&l.waits.High), wire.Waiters) }
+
+func (l *link) waiting() int {
+	n := 0
+	for i := range l.high() {
+		w := &l.waits.Waiter[i]
+		// A thread in a call of the system's may have been woken already.
+		if s := atomic.LoadUint32(&w.State); s == wire.WaiterReady ||
+			s == wire.WaiterWaiting && atomic.LoadUint32(&w.Kind) != wire.WaitPoll {
+			n++
+		}
+	}
+	return n
+}
+
+// waiter is a place of a link's table.
+type waiter struct {
+	l *link
+	i uint32
+}
+
+// choose returns the thread whose turn it is now, or nil and when there is one.
+func (k *crowd) choose(h *Host, now int64) (*waiter, int64) {
+	var best *waiter
+	bestTurns, bestThread := 0, uint32(0)
+	next := int64(sim.Never)
+	for _, p := range k.order {
+		for _, l := range p.links {
+			for i := range l.high() {
+				at := l.due(h, i, now)
+				if at > now {
+					next = min(next, at)
+					continue
+				}
+				turns, thread := l.granted[i], atomic.LoadUint32(&l.waits.Waiter[i].Thread)
+				if best == nil || turns < bestTurns ||
+					turns == bestTurns && l.p == best.l.p && thread < bestThread {
+					best, bestTurns, bestThread = &waiter{l, i}, turns, thread
+				}
+			}
+		}
+	}
+	return best, next
+}
+
+// due returns when the thread in place i goes on if nothing else happens.
+func (l *link) due(h *Host, i uint32, now int64) int64 {
+	w := &l.waits.Waiter[i]
+	state := atomic.LoadUint32(&w.State)
+	if state != wire.WaiterWaiting && state != wire.WaiterReady {
+		return sim.Never
+	}
+	local := int64(min(load64(&w.LocalNS), uint64(now+maxAhead)))
+	if state == wire.WaiterReady || l.over(w) {
+		return max(local, now)
+	}
+	if until := load64(&w.UntilNS); until < uint64(sim.Never) {
+		return max(local, int64(until), now)
+	}
+	return sim.Never
+}
+
+// over reports whether what a thread waits for has come.
+func (l *link) over(w *wire.Waiter) bool {
+	c := l.c
+	switch kind := atomic.LoadUint32(&w.Kind); {
+	case kind == wire.WaitTurn:
+		return true
+	case c == nil:
+		return false
+	case kind == wire.WaitStream:
+		slot := atomic.LoadUint32(&w.Slot)
+		return slot >= wire.StreamSlots || load64(&c.shm.Stream[slot].Done) >= load64(&w.Position)
+	case kind == wire.WaitSpace:
+		return load64(&c.shm.Head)-c.tail <= wire.RingEntries-spaceMark
+	case kind == wire.WaitHost:
+		return c.hostHead != uint32(load64(&w.Position))
+	}
+	return false
+}
+
+// grant wakes the thread.
+func (w *waiter) grant(now int64) {
+	p := &w.l.waits.Waiter[w.i]
+	w.l.granted[w.i]++
+	by := uint32(1)
+	state := atomic.LoadUint32(&p.State)
+	if state == wire.WaiterReady || w.l.over(p) {
+		by = 0
+	}
+	atomic.StoreUint32(&p.By, by)
+	if !atomic.CompareAndSwapUint32(&p.State, state, wire.WaiterGranted) {
+		return // a signal came first
+	}
+	if atomic.LoadUint32(&p.Kind) == wire.WaitPoll {
+		_ = unix.Sendto(w.l.fd, make([]byte, replySize), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+	}
+	wakeFutex(&p.State)
+}
+
+// newMoment begins the count of turns again.
+func (k *crowd) newMoment() {
+	for _, p := range k.order {
+		for _, l := range p.links {
+			if len(l.granted) > 0 {
+				clear(l.granted)
+			}
+		}
+	}
+}
+
+const sizeWaits = unsafe.Sizeof(wire.Waits{})
