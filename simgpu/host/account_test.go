@@ -4,6 +4,7 @@
 package host
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,12 +35,12 @@ func TestWindowsSplitAtTheirBounds(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	n := newNameTable(map[string]time.Duration{"k": time.Millisecond})
+	n := newNameTable(map[string]time.Duration{"k": time.Millisecond}, 10*time.Microsecond)
 	k, other := n.intern("k"), n.intern("other")
 	if n.intern("k") != k || k == other || k == 0 {
 		t.Errorf("numbers %d and %d", k, other)
 	}
-	if n.lengthOf(k) != 1e6 || n.lengthOf(other) != DefaultKernelTime.Nanoseconds() || n.lengthOf(1<<31) != n.lengthOf(0) {
+	if n.lengthOf(k) != 1e6 || n.lengthOf(other) != 10_000 || n.lengthOf(1<<31) != n.lengthOf(0) {
 		t.Error("wrong lengths")
 	}
 	n.set("other", time.Second)
@@ -61,20 +62,37 @@ func TestConfigValidate(t *testing.T) {
 		t.Errorf("good configuration: %v", err)
 	}
 	for name, spoil := range map[string]func(*Config){
-		"no GPUs":       func(c *Config) { c.GPUs = 0 },
-		"too many GPUs": func(c *Config) { c.GPUs = 17 },
-		"no memory":     func(c *Config) { c.MemoryBytes = 0 },
-		"context":       func(c *Config) { c.ContextBytes = c.MemoryBytes },
-		"slice":         func(c *Config) { c.Slice = 0 },
-		"switch cost":   func(c *Config) { c.SwitchCost = -1 },
-		"no SM":         func(c *Config) { c.Multiprocessors = 0 },
-		"long name":     func(c *Config) { c.Model = string(make([]byte, 80)) },
+		"no GPUs":       func(c *Config) { c.GPUs = nil },
+		"too many GPUs": func(c *Config) { c.GPUs = slices.Repeat(c.GPUs[:1], 17) },
+		"no memory":     func(c *Config) { c.GPUs[1].Memory.TotalBytes = 0 },
+		"context":       func(c *Config) { c.GPUs[0].Memory.ContextBytes = c.GPUs[0].Memory.TotalBytes },
+		"slice":         func(c *Config) { c.GPUs[0].Engine.Slice = 0 },
+		"no SM":         func(c *Config) { c.GPUs[0].Multiprocessor.Count = 0 },
+		"long name":     func(c *Config) { c.GPUs[0].Name = string(make([]byte, 80)) },
+		"one UUID":      func(c *Config) { c.GPUs[0].UUID, c.GPUs[1].UUID = someUUID, someUUID },
 	} {
 		c := testConfig()
 		spoil(&c)
 		if c.Validate() == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+const someUUID = "GPU-01234567-89ab-cdef-0123-456789abcdef"
+
+// What a profile says of a device's identity comes before what the host makes up.
+func TestIdentity(t *testing.T) {
+	p := testConfig().GPUs[0]
+	g := newGPU(p, "x", 3)
+	if g.info.PCIBus != 0x13 || string(g.info.Serial[:13]) != "1650000000003" {
+		t.Errorf("made up: bus %x, serial %s", g.info.PCIBus, g.info.Serial)
+	}
+	p.UUID, p.Serial, p.PCI.BusID = someUUID, "42", "0001:3B:1e.0"
+	g = newGPU(p, "x", 3)
+	if g.uuid != someUUID || g.info.UUIDBytes[0] != 1 || g.info.UUIDBytes[15] != 0xef || string(g.info.Serial[:3]) != "42\x00" ||
+		g.info.PCIDomain != 1 || g.info.PCIBus != 0x3b || g.info.PCIDevice != 0x1e || g.info.Attribute[attrPCIBus] != 0x3b {
+		t.Errorf("from the profile: %s %+v", g.uuid, g.info)
 	}
 }
 

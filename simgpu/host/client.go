@@ -260,5 +260,5 @@ func (h *Host) dropContext(c *client, id uint32) {
 	h.machine.RemoveContext(cc.sim)
 	delete(c.contexts, id)
 	c.use[cc.gpu].contexts--
-	h.release(c, cc.gpu, h.cfg.ContextBytes)
+	h.release(c, cc.gpu, h.gpus[cc.gpu].profile.Memory.ContextBytes)
 }

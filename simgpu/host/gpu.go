@@ -5,10 +5,12 @@ package host
 
 import (
 	"bufio"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
@@ -28,6 +30,7 @@ func (u *usage) add(n uint64) {
 }
 
 type gpu struct {
+	profile profile.GPU
 	info    wire.GPUInfo
 	uuid    string
 	name    string
@@ -35,17 +38,41 @@ type gpu struct {
 	windows windows
 }
 
-func newGPU(cfg Config, i int) *gpu {
-	raw, text := uuidOf(cfg.Seed, i)
-	g := &gpu{uuid: text, name: cfg.Model + " (SIMULATED)"}
+// Device attributes that depend on where the device is.
+const (
+	attrPCIBus    = 33
+	attrPCIDevice = 34
+	attrPCIDomain = 50
+)
+
+// newGPU makes device i of a node. What the profile leaves open, its UUID, serial
+// number and place on the bus, follows from seed and index.
+func newGPU(p profile.GPU, seed string, i int) *gpu {
+	raw, text := uuidOf(seed, i)
+	if p.UUID != "" {
+		text = p.UUID
+		_, _ = hex.Decode(raw[:], []byte(strings.ReplaceAll(strings.TrimPrefix(text, "GPU-"), "-", ""))) // its form is checked
+	}
+	g := &gpu{profile: p, uuid: text, name: p.Name + " (SIMULATED)"}
 	g.info = wire.GPUInfo{
-		UUIDBytes: raw, MemoryBytes: cfg.MemoryBytes, ContextBytes: cfg.ContextBytes,
-		Multiprocessors: cfg.Multiprocessors, Minor: uint32(i),
-		PCIBus: uint32(0x10 + i), PCIDeviceID: 0x233010de, PCISubsystemID: 0x16c110de, Capability: 90,
+		UUIDBytes: raw, MemoryBytes: p.Memory.Usable(), ReservedBytes: min(p.Memory.ReservedBytes, p.Memory.TotalBytes),
+		ContextBytes: p.Memory.ContextBytes, Multiprocessors: uint32(p.Multiprocessor.Count), Minor: uint32(i),
+		PCIBus: uint32(0x10 + i), PCIDeviceID: p.PCI.DeviceID, PCISubsystemID: p.PCI.SubsystemID,
+		Capability: uint32(p.Capability.Number()), Attribute: p.Attributes(),
+	}
+	if p.PCI.BusID != "" {
+		_, _ = fmt.Sscanf(p.PCI.BusID, "%x:%x:%x", &g.info.PCIDomain, &g.info.PCIBus, &g.info.PCIDevice) // likewise
+	}
+	g.info.Attribute[attrPCIBus] = int32(g.info.PCIBus)
+	g.info.Attribute[attrPCIDevice] = int32(g.info.PCIDevice)
+	g.info.Attribute[attrPCIDomain] = int32(g.info.PCIDomain)
+	serial := p.Serial
+	if serial == "" {
+		serial = fmt.Sprintf("16500000%05d", i)
 	}
 	copy(g.info.Name[:len(g.info.Name)-1], g.name)
-	copy(g.info.UUID[:], text)
-	copy(g.info.Serial[:], fmt.Sprintf("16500000%05d", i))
+	copy(g.info.UUID[:len(g.info.UUID)-1], text)
+	copy(g.info.Serial[:len(g.info.Serial)-1], serial)
 	return g
 }
 

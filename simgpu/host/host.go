@@ -16,7 +16,6 @@ package host
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -27,6 +26,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/sim"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
@@ -39,35 +39,16 @@ const (
 
 // Config describes the simulated node.
 type Config struct {
-	GPUs            int
-	Model           string // device name; "(SIMULATED)" is appended
-	MemoryBytes     uint64 // of each GPU
-	ContextBytes    uint64 // device memory that a context costs
-	Multiprocessors uint32
-	Slice           time.Duration
-	SwitchCost      time.Duration
-	KernelTimes     map[string]time.Duration
-	Clock           Clock
-	Seed            string // makes the UUIDs; the same seed gives the same ones
+	GPUs        []profile.GPU
+	KernelTimes map[string]time.Duration
+	Clock       Clock
+	Seed        string // makes the UUIDs; the same seed gives the same ones
 }
 
 // Validate reports the first value that cannot be simulated.
 func (c Config) Validate() error {
-	switch {
-	case c.GPUs < 1 || c.GPUs > wire.MaxGPUs:
-		return fmt.Errorf("gpus %d: must be 1 to %d", c.GPUs, wire.MaxGPUs)
-	case c.MemoryBytes < 1<<20:
-		return fmt.Errorf("memory %d bytes: must be at least 1 MiB", c.MemoryBytes)
-	case c.ContextBytes >= c.MemoryBytes:
-		return fmt.Errorf("context overhead %d bytes: must be less than the memory", c.ContextBytes)
-	case c.Slice < 10*time.Microsecond:
-		return fmt.Errorf("slice %v: must be at least 10us", c.Slice)
-	case c.SwitchCost < 0:
-		return fmt.Errorf("switch cost %v: must not be negative", c.SwitchCost)
-	case len(c.Model) > 70:
-		return errors.New("model: must be at most 70 characters")
-	case c.Multiprocessors < 1:
-		return errors.New("sms: must be at least 1")
+	if err := (profile.Node{GPUs: c.GPUs}).Validate(); err != nil {
+		return err //nolint:wrapcheck // says everything
 	}
 	return c.Clock.validate()
 }
@@ -110,7 +91,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h := &Host{
 		cfg: cfg, log: log, clock: newClock(),
 		clients: map[uint32]*client{}, groups: map[string]*group{},
-		names: newNameTable(cfg.KernelTimes),
+		names: newNameTable(cfg.KernelTimes, cfg.GPUs[0].Engine.KernelTime),
 	}
 	if cfg.Clock.Virtual {
 		h.clock = newVirtualClock(cfg.Clock.Start.Nanoseconds())
@@ -126,10 +107,11 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h.publishClock()
 	h.kicks = (*wire.Kicks)(unsafe.Pointer(&h.kickMem[0])) //nolint:gosec // layout pinned by wire.TestHeader
 	h.machine = sim.New(sim.Config{
-		GPUs: cfg.GPUs, Slice: cfg.Slice.Nanoseconds(), SwitchCost: cfg.SwitchCost.Nanoseconds(),
+		GPUs: len(cfg.GPUs), Slice: cfg.GPUs[0].Engine.Slice.Nanoseconds(),
+		SwitchCost: cfg.GPUs[0].Engine.SwitchCost.Nanoseconds(),
 	}, h.clock.now(), (*sink)(h))
 	for i := range cfg.GPUs {
-		h.gpus = append(h.gpus, newGPU(cfg, i))
+		h.gpus = append(h.gpus, newGPU(cfg.GPUs[i], cfg.Seed, i))
 		h.node.GPU[i].Info = h.gpus[i].info
 	}
 	return h, nil

@@ -16,13 +16,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
 func testConfig() Config {
+	p, err := profile.Load(profile.Exact)
+	if err != nil {
+		panic(err)
+	}
+	g := p.GPU
+	g.Name, g.Memory.TotalBytes, g.Memory.ContextBytes, g.Multiprocessor.Count = "test", 1<<30, 1<<20, 4
 	return Config{
-		GPUs: 2, Model: "test", MemoryBytes: 1 << 30, ContextBytes: 1 << 20, Multiprocessors: 4,
-		Slice: 2 * time.Millisecond, Seed: "test", KernelTimes: map[string]time.Duration{"k": time.Millisecond},
+		GPUs: []profile.GPU{g, g}, Seed: "test", KernelTimes: map[string]time.Duration{"k": time.Millisecond},
 	}
 }
 

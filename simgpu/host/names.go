@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// DefaultKernelTime is the length of a kernel that the table does not name.
-const DefaultKernelTime = 10 * time.Microsecond
-
 const (
 	maxNames      = 1 << 20 // over all clients; further functions count as unnamed
 	maxKernelTime = 24 * time.Hour
@@ -21,14 +18,15 @@ const (
 // Number 0 is any function without a name of its own.
 type nameTable struct {
 	times  map[string]time.Duration
+	usual  time.Duration // of functions that times does not name
 	number map[string]uint32
 	length []int64 // by number, nanoseconds
 }
 
-func newNameTable(times map[string]time.Duration) *nameTable {
+func newNameTable(times map[string]time.Duration, usual time.Duration) *nameTable {
 	return &nameTable{
-		times: maps.Clone(times), number: map[string]uint32{},
-		length: []int64{DefaultKernelTime.Nanoseconds()},
+		times: maps.Clone(times), usual: usual, number: map[string]uint32{},
+		length: []int64{usual.Nanoseconds()},
 	}
 }
 
@@ -49,7 +47,7 @@ func (t *nameTable) timeOf(name string) int64 {
 	if d, ok := t.times[name]; ok {
 		return d.Nanoseconds()
 	}
-	return DefaultKernelTime.Nanoseconds()
+	return t.usual.Nanoseconds()
 }
 
 // lengthOf returns the length of function n, the default if there is none.

@@ -23,7 +23,7 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if int(req.GPU) >= len(h.gpus) {
 			return fail(wire.CUDAInvalidDevice)
 		}
-		if len(c.contexts) >= maxContexts || !h.reserve(c, int(req.GPU), h.cfg.ContextBytes) {
+		if len(c.contexts) >= maxContexts || !h.reserve(c, int(req.GPU), h.gpus[req.GPU].profile.Memory.ContextBytes) {
 			return fail(wire.CUDAOutOfMemory)
 		}
 		c.nextCtx++

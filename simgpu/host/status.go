@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Use is what a process, a control group or everybody used on one GPU.
@@ -25,7 +27,9 @@ type GPUStatus struct {
 	Use
 	UUID        string `json:"uuid"`
 	Name        string `json:"name"`
-	MemoryBytes uint64 `json:"memory_bytes"`
+	Profile     string `json:"profile"`
+	MemoryBytes uint64 `json:"memory_bytes"` // that programs can have
+	NVMLBytes   uint64 `json:"nvml_bytes"`   // what NVML calls total: with the driver's own
 }
 
 // ProcessStatus is the account of one client connection.
@@ -51,6 +55,8 @@ type CgroupStatus struct {
 // (CLOCK_MONOTONIC).
 type Status struct {
 	Simulated bool            `json:"simulated"`
+	Driver    string          `json:"driver"`
+	CUDA      int             `json:"cuda_version"` // 12090
 	TimeNS    int64           `json:"time_ns"`
 	GPUs      []GPUStatus     `json:"gpus"`
 	Processes []ProcessStatus `json:"processes"`
@@ -75,7 +81,8 @@ func (h *Host) Status() Status {
 	defer h.mu.Unlock()
 	h.catchUp()
 	st := Status{
-		Simulated: true, TimeNS: h.machine.Now(), GPUs: []GPUStatus{},
+		Simulated: true, Driver: unix.ByteSliceToString(h.node.DriverVersion[:]), CUDA: int(h.node.CUDAVersion),
+		TimeNS: h.machine.Now(), GPUs: []GPUStatus{},
 		Processes: []ProcessStatus{}, Cgroups: []CgroupStatus{},
 	}
 	contexts := map[*group][]int{}
@@ -98,7 +105,10 @@ func (h *Host) Status() Status {
 	for i, g := range h.gpus {
 		u := g.use.export(i)
 		u.Contexts = all[i]
-		st.GPUs = append(st.GPUs, GPUStatus{Use: u, UUID: g.uuid, Name: g.name, MemoryBytes: g.info.MemoryBytes})
+		st.GPUs = append(st.GPUs, GPUStatus{
+			Use: u, UUID: g.uuid, Name: g.name, Profile: g.profile.Profile,
+			MemoryBytes: g.info.MemoryBytes, NVMLBytes: g.info.MemoryBytes + g.info.ReservedBytes,
+		})
 	}
 	for _, g := range h.groups {
 		cs := CgroupStatus{Path: g.path, Line: g.line, Processes: g.clients, GPUs: exportAll(g.use)}

@@ -2,149 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * attributes.c: the device attributes, all of CUDA 12.9, with the values of a
- * GPU of compute capability 9.0. What the simulator cannot do is 0.
+ * attributes.c: the device attributes. The host works their values out from the
+ * profile of the card (simgpu/profile/attributes.go); a driver knows those of its
+ * release.
  */
 #include "sg.h"
 
-#define A(name) CU_DEVICE_ATTRIBUTE_##name
-
-static const int fixed[] = {
-    [A(MAX_THREADS_PER_BLOCK)] = 1024,
-    [A(MAX_BLOCK_DIM_X)] = 1024,
-    [A(MAX_BLOCK_DIM_Y)] = 1024,
-    [A(MAX_BLOCK_DIM_Z)] = 64,
-    [A(MAX_GRID_DIM_X)] = INT32_MAX,
-    [A(MAX_GRID_DIM_Y)] = 65535,
-    [A(MAX_GRID_DIM_Z)] = 65535,
-    [A(MAX_SHARED_MEMORY_PER_BLOCK)] = 49152,
-    [A(TOTAL_CONSTANT_MEMORY)] = 65536,
-    [A(WARP_SIZE)] = 32,
-    [A(MAX_PITCH)] = INT32_MAX,
-    [A(MAX_REGISTERS_PER_BLOCK)] = 65536,
-    [A(CLOCK_RATE)] = 1980000,
-    [A(TEXTURE_ALIGNMENT)] = 512,
-    [A(GPU_OVERLAP)] = 1,
-    [A(CAN_MAP_HOST_MEMORY)] = 1,
-    [A(MAXIMUM_TEXTURE1D_WIDTH)] = 131072,
-    [A(MAXIMUM_TEXTURE2D_WIDTH)] = 131072,
-    [A(MAXIMUM_TEXTURE2D_HEIGHT)] = 65536,
-    [A(MAXIMUM_TEXTURE3D_WIDTH)] = 16384,
-    [A(MAXIMUM_TEXTURE3D_HEIGHT)] = 16384,
-    [A(MAXIMUM_TEXTURE3D_DEPTH)] = 16384,
-    [A(MAXIMUM_TEXTURE2D_LAYERED_WIDTH)] = 32768,
-    [A(MAXIMUM_TEXTURE2D_LAYERED_HEIGHT)] = 32768,
-    [A(MAXIMUM_TEXTURE2D_LAYERED_LAYERS)] = 2048,
-    [A(SURFACE_ALIGNMENT)] = 512,
-    [A(CONCURRENT_KERNELS)] = 1,
-    [A(ECC_ENABLED)] = 1,
-    [A(MEMORY_CLOCK_RATE)] = 2619000,
-    [A(GLOBAL_MEMORY_BUS_WIDTH)] = 5120,
-    [A(L2_CACHE_SIZE)] = 52428800,
-    [A(MAX_THREADS_PER_MULTIPROCESSOR)] = 2048,
-    [A(ASYNC_ENGINE_COUNT)] = 3,
-    [A(UNIFIED_ADDRESSING)] = 1,
-    [A(MAXIMUM_TEXTURE1D_LAYERED_WIDTH)] = 32768,
-    [A(MAXIMUM_TEXTURE1D_LAYERED_LAYERS)] = 2048,
-    [A(CAN_TEX2D_GATHER)] = 1,
-    [A(MAXIMUM_TEXTURE2D_GATHER_WIDTH)] = 32768,
-    [A(MAXIMUM_TEXTURE2D_GATHER_HEIGHT)] = 32768,
-    [A(MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE)] = 8192,
-    [A(MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE)] = 8192,
-    [A(MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE)] = 32768,
-    [A(TEXTURE_PITCH_ALIGNMENT)] = 32,
-    [A(MAXIMUM_TEXTURECUBEMAP_WIDTH)] = 32768,
-    [A(MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH)] = 32768,
-    [A(MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS)] = 2046,
-    [A(MAXIMUM_SURFACE1D_WIDTH)] = 32768,
-    [A(MAXIMUM_SURFACE2D_WIDTH)] = 131072,
-    [A(MAXIMUM_SURFACE2D_HEIGHT)] = 65536,
-    [A(MAXIMUM_SURFACE3D_WIDTH)] = 16384,
-    [A(MAXIMUM_SURFACE3D_HEIGHT)] = 16384,
-    [A(MAXIMUM_SURFACE3D_DEPTH)] = 16384,
-    [A(MAXIMUM_SURFACE1D_LAYERED_WIDTH)] = 32768,
-    [A(MAXIMUM_SURFACE1D_LAYERED_LAYERS)] = 2048,
-    [A(MAXIMUM_SURFACE2D_LAYERED_WIDTH)] = 32768,
-    [A(MAXIMUM_SURFACE2D_LAYERED_HEIGHT)] = 32768,
-    [A(MAXIMUM_SURFACE2D_LAYERED_LAYERS)] = 2048,
-    [A(MAXIMUM_SURFACECUBEMAP_WIDTH)] = 32768,
-    [A(MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH)] = 32768,
-    [A(MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS)] = 2046,
-    [A(MAXIMUM_TEXTURE1D_LINEAR_WIDTH)] = 1 << 28,
-    [A(MAXIMUM_TEXTURE2D_LINEAR_WIDTH)] = 131072,
-    [A(MAXIMUM_TEXTURE2D_LINEAR_HEIGHT)] = 65000,
-    [A(MAXIMUM_TEXTURE2D_LINEAR_PITCH)] = 2097120,
-    [A(MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH)] = 32768,
-    [A(MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT)] = 32768,
-    [A(MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH)] = 32768,
-    [A(STREAM_PRIORITIES_SUPPORTED)] = 1,
-    [A(GLOBAL_L1_CACHE_SUPPORTED)] = 1,
-    [A(LOCAL_L1_CACHE_SUPPORTED)] = 1,
-    [A(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)] = 233472,
-    [A(MAX_REGISTERS_PER_MULTIPROCESSOR)] = 65536,
-    [A(MANAGED_MEMORY)] = 1,
-    [A(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)] = 2,
-    [A(CONCURRENT_MANAGED_ACCESS)] = 1,
-    [A(COMPUTE_PREEMPTION_SUPPORTED)] = 1,
-    [A(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM)] = 1,
-    [A(COOPERATIVE_LAUNCH)] = 1,
-    [A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)] = SG_MAX_SHARED_MEM,
-    [A(HOST_REGISTER_SUPPORTED)] = 1,
-    [A(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)] = 1,
-    [A(MAX_BLOCKS_PER_MULTIPROCESSOR)] = 32,
-    [A(MAX_PERSISTING_L2_CACHE_SIZE)] = 32768000,
-    [A(MAX_ACCESS_POLICY_WINDOW_SIZE)] = 134213632,
-    [A(RESERVED_SHARED_MEMORY_PER_BLOCK)] = 1024,
-    [A(READ_ONLY_HOST_REGISTER_SUPPORTED)] = 1,
-    [A(MEMORY_POOLS_SUPPORTED)] = 1,
-    [A(CLUSTER_LAUNCH)] = 1,
-    [A(MEM_SYNC_DOMAIN_COUNT)] = 4,
-    [A(UNIFIED_FUNCTION_POINTERS)] = 1,
-    [A(NUMA_ID)] = -1,
-    [A(HOST_NUMA_ID)] = -1,
-    [A(MAX) - 1] = 0,
-};
-
 SG_API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attr, CUdevice dev)
 {
-    const struct sg_gpu_info *i;
-
     SG_ENTER();
-    if (!value || attr < 1 || (unsigned)attr >= SG_LEN(fixed))
+    if (!value || attr < 1 || (uint32_t)attr >= sg_conn.node->attributes || (uint32_t)attr >= SG_ATTRIBUTES)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_dev(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    i = sg_dev(dev)->info;
-    switch ((int)attr) {
-    case A(MULTIPROCESSOR_COUNT):
-        *value = (int)i->multiprocessors;
-        break;
-    case A(PCI_BUS_ID):
-        *value = (int)i->pci_bus;
-        break;
-    case A(PCI_DEVICE_ID):
-        *value = (int)i->pci_device;
-        break;
-    case A(PCI_DOMAIN_ID):
-        *value = (int)i->pci_domain;
-        break;
-    case A(MULTI_GPU_BOARD_GROUP_ID):
-        *value = dev;
-        break;
-    case A(COMPUTE_CAPABILITY_MAJOR):
-        *value = (int)i->capability / 10;
-        break;
-    case A(COMPUTE_CAPABILITY_MINOR):
-        *value = (int)i->capability % 10;
-        break;
-    case A(GPU_PCI_DEVICE_ID):
-        *value = (int)i->pci_device_id;
-        break;
-    case A(GPU_PCI_SUBSYSTEM_ID):
-        *value = (int)i->pci_subsystem_id;
-        break;
-    default:
-        *value = fixed[attr];
-    }
+    *value = attr == CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID ? dev : sg_dev(dev)->info->attribute[attr];
     return CUDA_SUCCESS;
 }

@@ -222,22 +222,23 @@ SG_API CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *id)
 
 SG_API CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
 {
+#define A(name) i->attribute[CU_DEVICE_ATTRIBUTE_##name]
     ENTER_DEV(i, dev);
-    (void)i;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     *p = (CUdevprop){
-        .maxThreadsPerBlock = 1024,
-        .maxThreadsDim = {1024, 1024, 64},
-        .maxGridSize = {INT32_MAX, 65535, 65535},
-        .sharedMemPerBlock = 49152,
-        .totalConstantMemory = 65536,
-        .SIMDWidth = 32,
-        .memPitch = INT32_MAX,
-        .regsPerBlock = 65536,
-        .clockRate = 1980000,
-        .textureAlign = 512,
+        .maxThreadsPerBlock = A(MAX_THREADS_PER_BLOCK),
+        .maxThreadsDim = {A(MAX_BLOCK_DIM_X), A(MAX_BLOCK_DIM_Y), A(MAX_BLOCK_DIM_Z)},
+        .maxGridSize = {A(MAX_GRID_DIM_X), A(MAX_GRID_DIM_Y), A(MAX_GRID_DIM_Z)},
+        .sharedMemPerBlock = A(MAX_SHARED_MEMORY_PER_BLOCK),
+        .totalConstantMemory = A(TOTAL_CONSTANT_MEMORY),
+        .SIMDWidth = A(WARP_SIZE),
+        .memPitch = A(MAX_PITCH),
+        .regsPerBlock = A(MAX_REGISTERS_PER_BLOCK),
+        .clockRate = A(CLOCK_RATE),
+        .textureAlign = A(TEXTURE_ALIGNMENT),
     };
+#undef A
     return CUDA_SUCCESS;
 }
 
@@ -267,10 +268,9 @@ SG_API CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format
                                                    unsigned channels SG_UNUSED, CUdevice dev)
 {
     ENTER_DEV(i, dev);
-    (void)i;
     if (!width)
         return CUDA_ERROR_INVALID_VALUE;
-    *width = 1 << 28;
+    *width = (size_t)i->attribute[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
     return CUDA_SUCCESS;
 }
 

@@ -21,6 +21,7 @@
 #define SG_MAX_MESSAGE 8192u
 #define SG_MAX_GPUS 16u
 #define SG_NAME 64u /* bytes of a client's name, with its end */
+#define SG_ATTRIBUTES 162u /* device attributes, of the newest driver */
 
 /* ---- requests ---------------------------------------------------------- */
 #define SG_OP_HELLO 1u        /* a: kind, b: version, answers with descriptors: of sg_node, and for a
@@ -117,6 +118,8 @@ struct sg_gpu_info {
     uint32_t pci_device_id;
     uint32_t pci_subsystem_id;
     uint32_t capability; /* major * 10 + minor */
+    uint64_t reserved_bytes; /* NVML's total is memory_bytes + this */
+    int32_t attribute[SG_ATTRIBUTES]; /* cuDeviceGetAttribute, by CUdevice_attribute */
 };
 
 struct sg_graph_part {
@@ -161,7 +164,7 @@ struct sg_node {
     uint32_t call_cost_ns;  /* virtual: what a submission takes its thread */
     uint32_t query_cost_ns; /* virtual: what a question takes that is answered with not yet */
     uint32_t read_cost_ns;  /* virtual: what a look at the clock takes */
-    uint32_t reserved_clock;
+    uint32_t attributes;    /* device attributes below this are known to the driver */
     struct sg_gpu gpu[SG_MAX_GPUS];
 };
 
@@ -241,7 +244,6 @@ struct sg_shared {
 
 _Static_assert(sizeof(struct sg_request) == 40, "request");
 _Static_assert(sizeof(struct sg_reply) == 40, "reply");
-_Static_assert(sizeof(struct sg_gpu_info) == 240, "gpu info");
 _Static_assert(sizeof(struct sg_entry) == 32, "entry");
 _Static_assert(sizeof(struct sg_waiter) == 64, "waiter");
 _Static_assert(__builtin_offsetof(struct sg_shared, ring) == 12288, "ring on a page");

@@ -76,8 +76,8 @@ var (
 func (g GPU) Validate() error {
 	m := g.Multiprocessor
 	switch {
-	case g.Name == "":
-		return fieldError("name", "missing")
+	case g.Name == "" || len(g.Name) > 70:
+		return fieldError("name", "%q: want 1 to 70 characters", g.Name)
 	case m.Count < 1:
 		return fieldError("multiprocessor.count", "missing, and does not follow from num_gpu_cores and compute_capability %d.%d", g.Capability.Major, g.Capability.Minor)
 	case m.MaxThreads < 1 || m.MaxBlocks < 1 || m.Registers < 1 || m.SharedBytes < 1:

@@ -24,6 +24,10 @@ type Node struct {
 
 var countForm = regexp.MustCompile(`^([0-9]{1,4})x(.+)$`)
 
+// Counts reports whether a part of a node's specification says how many cards it
+// stands for: "8xh100".
+func Counts(part string) bool { return countForm.MatchString(part) }
+
 // ParseNode reads what cards a node has: "h100" (one), "8xh100", "4xa100,2xt4",
 // "2x./mine.yaml". A file that lists devices stands for all of them.
 func ParseNode(spec string) (Node, error) {

@@ -77,8 +77,8 @@ type Multiprocessor struct {
 	BlockSharedBytes   uint64 `yaml:"shared_memory_per_block_bytes" max:"16777216"`
 	BlockOptinBytes    uint64 `yaml:"shared_memory_per_block_optin_bytes" max:"16777216"`
 	BlockReservedBytes uint64 `yaml:"shared_memory_reserved_per_block_bytes" max:"65536"`
-	L2Bytes            uint64 `yaml:"l2_cache_bytes" max:"4294967295"`
-	PersistingL2Bytes  uint64 `yaml:"l2_persisting_bytes" max:"4294967295"`
+	L2Bytes            uint64 `yaml:"l2_cache_bytes" max:"2147483647"`
+	PersistingL2Bytes  uint64 `yaml:"l2_persisting_bytes" max:"2147483647"`
 	AsyncEngines       int    `yaml:"async_engines" min:"0" max:"16"` // copy engines that cuDeviceGetAttribute reports
 	DoubleRatio        int    `yaml:"single_to_double_ratio" min:"1" max:"64"`
 }

@@ -232,7 +232,7 @@ func TestRefused(t *testing.T) {
 		d("engine: {slice: 2}"):                                  {"engine.slice", "2", "2ms"},
 		d("engine: {slice: 1us}"):                                {"engine.slice", "1us", "10µs to 10s"},
 		d("architecture: hoper"):                                 {"architecture", "hoper", "did you mean hopper?"},
-		d("name: ''"):                                            {"name", "missing"},
+		d("name: ''"):                                            {"name", "1 to 70"},
 		d("name: "):                                              {"name", "no value"},
 		d("name: " + strings.Repeat("x", 71)):                    {"name", "at most 70"},
 		d(`name: "a\nb"`):                                        {"name", "printable"},

@@ -13,6 +13,7 @@ const (
 	MaxMessage = 8192
 	MaxGPUs    = 16
 	MaxName    = 64
+	Attributes = 162
 
 	OpHello         = 1
 	OpCtxCreate     = 2
@@ -107,6 +108,8 @@ type GPUInfo struct {
 	PCIDeviceID     uint32
 	PCISubsystemID  uint32
 	Capability      uint32
+	ReservedBytes   uint64
+	Attribute       [Attributes]int32
 }
 
 // GPUState is struct sg_gpu_state. Its fields are written with atomic stores.
@@ -131,7 +134,7 @@ type Node struct {
 	CallCostNS     uint32
 	QueryCostNS    uint32
 	ReadCostNS     uint32
-	_              uint32
+	Attributes     uint32
 	GPU            [MaxGPUs]GPU
 }
 

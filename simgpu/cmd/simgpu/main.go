@@ -21,7 +21,8 @@ func main() {
 		Usage:   "run a node of SIMULATED GPUs",
 		Version: version.String(),
 		Commands: []*cli.Command{
-			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(), clockCommand(),
+			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(),
+			profilesCommand(), clockCommand(),
 			createSymlinksCommand(), updateLdcacheCommand(),
 		},
 		ExitErrHandler: func(*cli.Context, error) {},

@@ -11,119 +11,75 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/gpushare/gpushare/limiter/quantity"
 	"github.com/gpushare/gpushare/simgpu/host"
-	"github.com/gpushare/gpushare/simgpu/node"
+	"github.com/gpushare/gpushare/simgpu/profile"
 )
 
 func upCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "up",
-		Usage:     "start SIMULATED GPUs and write the files of their node",
-		UsageText: "simgpu up --dir /var/lib/simgpu --gpus 2 --detach\nsimgpu up --dir DIR --memory 24GiB --kernel-time my_kernel=5ms",
+		Name:  "up",
+		Usage: "start SIMULATED GPUs and write the files of their node",
+		UsageText: `simgpu up --dir /var/lib/simgpu --gpus 2 --detach
+simgpu up --dir DIR --profile 8xh100
+simgpu up --dir DIR --profile 4xa100,2xt4
+simgpu up --dir DIR --profile ./mine.yaml --kernel-time my_kernel=5ms`,
+		Description: `A profile says what the GPUs are like: a name that "simgpu profiles" lists, or a
+file (with a / in it, or one that ends in .yaml). NxPROFILE makes N of them, commas
+join several kinds. The flags below it override the profile's values on every GPU.
+Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu down".`,
 		Flags: append(clockFlags(), []cli.Flag{
 			dirFlag(),
-			&cli.IntFlag{Name: "gpus", Value: 1, Usage: "number of GPUs"},
-			&cli.StringFlag{Name: "memory", Value: "80GiB", Usage: "memory of each GPU"},
-			&cli.StringFlag{Name: "model", Value: "NVIDIA H100 80GB HBM3", Usage: "device name; (SIMULATED) is appended"},
-			&cli.UintFlag{Name: "sms", Value: 132, Usage: "multiprocessors of each GPU"},
-			&cli.DurationFlag{Name: "slice", Value: 2 * time.Millisecond, Usage: "turn of a context while others have work"},
-			&cli.DurationFlag{Name: "switch-cost", Usage: "engine time lost when contexts change"},
-			&cli.StringFlag{Name: "context-overhead", Value: "300MiB", Usage: "memory that a context costs"},
-			&cli.StringSliceFlag{Name: "kernel-time", Usage: "`NAME=TIME`: how long kernels of that name run (default 10us); may be repeated"},
+			&cli.StringFlag{Name: "profile", Value: profile.Exact, Usage: "`PROFILE` of the GPUs: h100, 8xh100, 4xa100,2xt4, ./mine.yaml"},
+			&cli.IntFlag{Name: "gpus", Usage: "number of GPUs, if --profile gives none", DefaultText: "1"},
+			&cli.StringFlag{Name: "memory", Usage: "memory of each GPU, as NVML counts it", DefaultText: "80GiB, or the profile's"},
+			&cli.StringFlag{Name: "model", Usage: "device name; (SIMULATED) is appended", DefaultText: "NVIDIA H100 80GB HBM3, or the profile's"},
+			&cli.UintFlag{Name: "sms", Usage: "multiprocessors of each GPU", DefaultText: "132, or the profile's"},
+			&cli.DurationFlag{Name: "slice", Usage: "turn of a context while others have work", DefaultText: "2ms, or the profile's"},
+			&cli.DurationFlag{Name: "switch-cost", Usage: "engine time lost when contexts change", DefaultText: "0s, or the profile's"},
+			&cli.StringFlag{Name: "context-overhead", Usage: "memory that a context costs", DefaultText: "300MiB, or the profile's"},
+			&cli.StringSliceFlag{Name: "kernel-time", Usage: "`NAME=TIME`: how long kernels of that name run (default: 10us, or the profile's); may be repeated"},
 			&cli.StringFlag{Name: "lib-dir", Usage: "directory of the built libraries (default: ../simgpu/lib beside this binary)"},
 			&cli.BoolFlag{Name: "detach", Usage: "return when the GPUs are up"},
 		}...),
 		Action: func(c *cli.Context) error {
-			cfg, layout, err := settings(c)
+			s, err := settings(c)
 			if err != nil {
 				return err
 			}
-			if _, err := host.NewAdminClient(layout.Admin()).Status(c.Context); err == nil {
-				return fmt.Errorf("start node in %s: it is up already", layout.Dir)
+			if err := s.check(); err != nil {
+				return err
 			}
 			if c.Bool("detach") {
-				return detach(c.Context, layout)
+				return detach(c.Context, s.layout)
 			}
-			return up(c.Context, c.String("lib-dir"), cfg, layout)
+			return up(c.Context, c.String("lib-dir"), s)
 		},
 	}
 }
 
-func settings(c *cli.Context) (host.Config, node.Layout, error) {
-	dir, err := filepath.Abs(c.String("dir"))
-	if err != nil {
-		return host.Config{}, node.Layout{}, fmt.Errorf("find node directory: %w", err)
-	}
-	cfg := host.Config{
-		GPUs: c.Int("gpus"), Model: c.String("model"), Multiprocessors: uint32(c.Uint("sms")), //nolint:gosec // a count
-		Slice: c.Duration("slice"), SwitchCost: c.Duration("switch-cost"), Seed: dir,
-		KernelTimes: map[string]time.Duration{},
-	}
-	if cfg.MemoryBytes, err = parseBytes(c.String("memory")); err != nil {
-		return cfg, node.Layout{}, fmt.Errorf("memory: %w", err)
-	}
-	if cfg.ContextBytes, err = parseBytes(c.String("context-overhead")); err != nil {
-		return cfg, node.Layout{}, fmt.Errorf("context-overhead: %w", err)
-	}
-	if cfg.KernelTimes, err = parseTimes(c.StringSlice("kernel-time")); err != nil {
-		return cfg, node.Layout{}, err
-	}
-	if cfg.Clock, err = clockOf(c); err != nil {
-		return cfg, node.Layout{}, err
-	}
-	return cfg, node.Layout{Dir: dir, Version: host.DriverVersion}, cfg.Validate()
-}
-
-func parseBytes(s string) (uint64, error) {
-	if s == "0" {
-		return 0, nil
-	}
-	q, err := quantity.ParseMemory(s, quantity.Strict)
-	if err != nil {
-		return 0, err //nolint:wrapcheck // says everything
-	}
-	if q.IsPercent() {
-		return 0, errors.New("a percentage of nothing")
-	}
-	return q.Bytes(0), nil
-}
-
-func parseTimes(args []string) (map[string]time.Duration, error) {
-	m := map[string]time.Duration{}
-	for _, a := range args {
-		i := strings.LastIndex(a, "=")
-		if i <= 0 {
-			return nil, fmt.Errorf("kernel time %q: want NAME=TIME, for example k=50us", a)
-		}
-		d, err := time.ParseDuration(a[i+1:])
-		if err != nil || d < 0 {
-			return nil, fmt.Errorf("kernel time %q: want a time like 50us or 5ms", a)
-		}
-		m[a[:i]] = d
-	}
-	return m, nil
-}
-
 // up runs the host process until a signal or a request to stop.
-func up(ctx context.Context, libDir string, cfg host.Config, l node.Layout) error {
+func up(ctx context.Context, libDir string, s *setup) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	h, err := host.New(cfg, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	l := s.layout
+	unlock, err := l.Lock()
+	if err != nil {
+		return err //nolint:wrapcheck // says everything
+	}
+	defer unlock()
+	h, err := host.New(s.host, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
 		return fmt.Errorf("make GPUs: %w", err)
 	}
-	for i := range cfg.GPUs {
+	for i := range s.host.GPUs {
 		l.UUIDs = append(l.UUIDs, h.UUID(i))
 	}
 	self, err := os.Executable()
@@ -136,6 +92,12 @@ func up(ctx context.Context, libDir string, cfg host.Config, l node.Layout) erro
 	if err := l.Write(libDir, self); err != nil {
 		return err //nolint:wrapcheck // says everything
 	}
+	// Whatever ends this, no socket without somebody behind it stays.
+	defer func() {
+		for _, p := range []string{l.Socket(), l.Admin(), l.PIDFile()} {
+			_ = os.Remove(p)
+		}
+	}()
 	clients, err := listen("unixpacket", l.Socket(), 0o666)
 	if err != nil {
 		return err
@@ -150,16 +112,38 @@ func up(ctx context.Context, libDir string, cfg host.Config, l node.Layout) erro
 	srv := &http.Server{Handler: h.Admin(stop), ReadHeaderTimeout: 5 * time.Second}
 	adminDone := make(chan struct{})
 	go func() { defer close(adminDone); _ = srv.Serve(admin) }()
-	fmt.Printf("SIMULATED: %d GPU(s) %q up in %s\n", cfg.GPUs, cfg.Model+" (SIMULATED)", l.Dir)
+	for _, f := range s.ignored {
+		fmt.Printf("not simulated, ignored: %s\n", f)
+	}
+	fmt.Printf("SIMULATED: %s up in %s\n", describe(names(s.host.GPUs)), l.Dir)
 	err = h.Serve(ctx, clients)
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	_ = srv.Shutdown(sctx)
 	<-adminDone
-	for _, p := range []string{l.Socket(), l.Admin(), l.PIDFile()} {
-		_ = os.Remove(p)
-	}
 	return err //nolint:wrapcheck // says everything
+}
+
+// describe counts devices by name: `2 GPU(s) "NVIDIA H100 (SIMULATED)"`.
+func describe(names []string) string {
+	var parts []string
+	for i := 0; i < len(names); {
+		n := 1
+		for i+n < len(names) && names[i+n] == names[i] {
+			n++
+		}
+		parts = append(parts, fmt.Sprintf("%d GPU(s) %q", n, names[i]))
+		i += n
+	}
+	return strings.Join(parts, ", ")
+}
+
+func names(gpus []profile.GPU) []string {
+	var out []string
+	for _, g := range gpus {
+		out = append(out, g.Name+" (SIMULATED)")
+	}
+	return out
 }
 
 func listen(network, path string, mode os.FileMode) (*net.UnixListener, error) {
@@ -174,52 +158,4 @@ func listen(network, path string, mode os.FileMode) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("set mode of %s: %w", path, err)
 	}
 	return l, nil
-}
-
-// detach starts the same command in a session of its own and waits until it
-// answers; the host process writes to DIR/log.
-func detach(ctx context.Context, l node.Layout) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find own binary: %w", err)
-	}
-	if err := os.MkdirAll(l.Dir, 0o755); err != nil { //nolint:gosec // tenants read below it
-		return fmt.Errorf("create node directory: %w", err)
-	}
-	logPath := filepath.Join(l.Dir, "log")
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // the operator's path
-	if err != nil {
-		return fmt.Errorf("open log: %w", err)
-	}
-	defer log.Close() //nolint:errcheck // the child has its own
-	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool {
-		return strings.HasPrefix(strings.TrimLeft(a, "-"), "detach")
-	})
-	cmd := exec.Command(self, args...) //nolint:gosec,noctx // ourselves; outlives the context
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if wd, err := os.Getwd(); err == nil {
-		cmd.Dir = wd
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start host process: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	a := host.NewAdminClient(l.Admin())
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if st, err := a.Status(ctx); err == nil {
-			fmt.Printf("SIMULATED: %d GPU(s) %q up in %s (pid %d)\n",
-				len(st.GPUs), st.GPUs[0].Name, l.Dir, cmd.Process.Pid)
-			return nil
-		}
-		select {
-		case err := <-ended:
-			b, _ := os.ReadFile(logPath)
-			return fmt.Errorf("start host process: %w: %s", err, strings.TrimSpace(string(b)))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return fmt.Errorf("start host process: no answer within 10 s, see %s", logPath)
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/limiter/quantity"
 	"github.com/gpushare/gpushare/simgpu/host"
@@ -63,8 +61,13 @@ func statusCommand() *cli.Command {
 }
 
 func table(st host.Status) error {
-	fmt.Println("SIMULATED GPUs")
+	fmt.Printf("SIMULATED GPUs, driver %s, CUDA %d.%d\n", st.Driver, st.CUDA/1000, st.CUDA%1000/10)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "GPU\tPROFILE\tNAME\tMEMORY")
+	for _, g := range st.GPUs {
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", g.GPU, g.Profile, g.Name, quantity.FormatBytes(g.NVMLBytes))
+	}
+	_, _ = fmt.Fprintln(w)
 	row := func(kind, name string, u host.Use) {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%v\n", kind, name, u.GPU,
 			quantity.FormatBytes(u.UsedBytes), quantity.FormatBytes(u.HighBytes), u.Contexts,
@@ -93,63 +96,4 @@ func table(st host.Status) error {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
-}
-
-func downCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "down",
-		Usage: "stop the GPUs and wait until they are gone",
-		Flags: []cli.Flag{dirFlag()},
-		Action: func(c *cli.Context) error {
-			a, err := adminOf(c)
-			if err != nil {
-				return err
-			}
-			pid, err := a.Stop(c.Context)
-			if err != nil {
-				return err //nolint:wrapcheck // says everything
-			}
-			fd, err := unix.PidfdOpen(pid, 0)
-			if errors.Is(err, unix.ESRCH) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("watch host process %d: %w", pid, err)
-			}
-			defer unix.Close(fd) //nolint:errcheck // nothing is lost
-			for {
-				n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10_000) //nolint:gosec // a descriptor
-				if errors.Is(err, unix.EINTR) {
-					continue
-				}
-				if n == 0 {
-					return fmt.Errorf("stop host process %d: it still runs after 10 s", pid)
-				}
-				return nil
-			}
-		},
-	}
-}
-
-func kernelTimeCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "kernel-time",
-		Usage:     "set how long kernels run, by function name",
-		ArgsUsage: "NAME=TIME…",
-		Flags:     []cli.Flag{dirFlag()},
-		Action: func(c *cli.Context) error {
-			times, err := parseTimes(c.Args().Slice())
-			if err != nil {
-				return err
-			}
-			if len(times) == 0 {
-				return errors.New("kernel-time: want NAME=TIME, for example k=50us")
-			}
-			a, err := adminOf(c)
-			if err != nil {
-				return err
-			}
-			return a.SetKernelTimes(c.Context, times) //nolint:wrapcheck // says everything
-		},
-	}
 }
