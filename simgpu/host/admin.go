@@ -19,6 +19,7 @@ import (
 // GET /status, POST /reset, POST /kernel-time, POST /stop.
 func (h *Host) Admin(stop func()) http.Handler {
 	mux := http.NewServeMux()
+	h.adminFaults(mux)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.Status())

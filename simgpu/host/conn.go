@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpushare/gpushare/simgpu/fault"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
@@ -47,6 +48,15 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 		}
 		h.loop(conn, buf, c.link, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
 			return h.answer(c, req, data)
+		})
+	case req.A == wire.KindFaults:
+		if err := h.hello(conn, req, []int{h.nodeFD}); err != nil {
+			return
+		}
+		c := fault.Caller{PID: pid, Cgroup: cgroupPath(cgroupLine(pid))}
+		h.loop(conn, buf, nil, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+			r, out := h.faults.answer(c, req, data)
+			return r, out, true
 		})
 	case req.A == wire.KindNVML:
 		if err := h.hello(conn, req, []int{h.nodeFD}); err != nil {

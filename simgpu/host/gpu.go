@@ -100,12 +100,18 @@ func (h *Host) groupOf(pid uint32) *group {
 			}
 		}
 	}
-	g := &group{line: line, use: make([]usage, len(h.gpus))}
-	if parts := strings.SplitN(line, ":", 3); len(parts) == 3 {
-		g.path = parts[2]
-	}
+	g := &group{line: line, path: cgroupPath(line), use: make([]usage, len(h.gpus))}
 	h.groups[line] = g
 	return g
+}
+
+// cgroupPath returns the path in a line of /proc/PID/cgroup.
+func cgroupPath(line string) string {
+	parts := strings.SplitN(line, ":", 3)
+	if len(parts) != 3 {
+		return ""
+	}
+	return parts[2]
 }
 
 // cgroupLine returns the line of the devices controller, or of the unified

@@ -14,6 +14,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -26,19 +27,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpushare/gpushare/simgpu/api"
+	"github.com/gpushare/gpushare/simgpu/fault"
 	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/sim"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
-// Versions that the simulated driver reports.
-const (
-	DriverVersion = "575.57.08"
-	CUDAVersion   = 12090
-)
-
 // Config describes the simulated node.
 type Config struct {
+	Driver      api.Driver // zero: api.Default
+	Faults      []fault.Spec
 	GPUs        []profile.GPU
 	KernelTimes map[string]time.Duration
 	Clock       Clock
@@ -75,6 +74,8 @@ type Host struct {
 	nextID  uint32
 	groups  map[string]*group
 	names   *nameTable
+	faults  faultState
+	driver  api.Driver
 	batch   []arrival
 	timers  timers
 	virtual *virtual // nil: the wall clock
@@ -91,7 +92,8 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h := &Host{
 		cfg: cfg, log: log, clock: newClock(),
 		clients: map[uint32]*client{}, groups: map[string]*group{},
-		names: newNameTable(cfg.KernelTimes, cfg.GPUs[0].Engine.KernelTime),
+		names:  newNameTable(cfg.KernelTimes, cfg.GPUs[0].Engine.KernelTime),
+		driver: cmp.Or(cfg.Driver, api.Default),
 	}
 	if cfg.Clock.Virtual {
 		h.clock = newVirtualClock(cfg.Clock.Start.Nanoseconds())
@@ -102,6 +104,9 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		return nil, err
 	}
 	if err := h.makeNode(); err != nil {
+		return nil, err
+	}
+	if err := h.makeFaults(); err != nil {
 		return nil, err
 	}
 	h.publishClock()

@@ -23,10 +23,10 @@ func (h *Host) makeNode() (err error) {
 	}
 	h.node = (*wire.Node)(unsafe.Pointer(&h.nodeMem[0])) //nolint:gosec // layout pinned by wire.TestHeader
 	h.node.Magic, h.node.Version = wire.Magic, wire.Version
-	h.node.GPUs, h.node.CUDAVersion = uint32(len(h.cfg.GPUs)), CUDAVersion
-	h.node.Attributes = uint32(profile.AttributesKnown(CUDAVersion)) //nolint:gosec // a small count
-	if n := copy(h.node.DriverVersion[:], DriverVersion); n == len(h.node.DriverVersion) {
-		return fmt.Errorf("driver version %q: at most %d characters", DriverVersion, n-1)
+	h.node.GPUs, h.node.CUDAVersion = uint32(len(h.cfg.GPUs)), uint32(h.driver.CUDA)
+	h.node.Attributes = uint32(profile.AttributesKnown(h.driver.CUDA)) //nolint:gosec // a small count
+	if n := copy(h.node.DriverVersion[:], h.driver.Version); n == len(h.node.DriverVersion) {
+		return fmt.Errorf("driver version %q: at most %d characters", h.driver.Version, n-1)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "sg.h"
 
 struct sg_conn sg_conn = {
@@ -178,7 +179,7 @@ static bool map_all(uint32_t kind, const int *fds, int nfds)
     } else if (kind == SG_KIND_CLOCK) {
         sg_conn.waits = map(fds[0], sizeof(struct sg_waits), PROT_READ | PROT_WRITE, sg_conn.waits);
     }
-    if (kind != SG_KIND_NVML) {
+    if (nfds > 1) {
         sg_conn.kicks = map(fds[1], SG_PAGE, PROT_READ | PROT_WRITE, sg_conn.kicks);
         if (!sg_conn.waits || !sg_conn.kicks)
             return false;
@@ -194,12 +195,12 @@ static size_t own_name(const char **ret)
     return *ret && strlen(*ret) < SG_NAME ? strlen(*ret) : 0;
 }
 
-/* Connects and maps the shared memory. Returns 0 or a negative errno. Pointers
- * into what an earlier connection mapped stay good. */
-int sg_connect(uint32_t kind)
+/* Makes a connection and maps what the host sends. Returns it, or a negative
+ * errno. Pointers into what an earlier connection mapped stay good. */
+static int greet(uint32_t kind)
 {
     struct sg_request req = {.op = SG_OP_HELLO, .a = kind, .b = SG_WIRE_VERSION};
-    int fds[MAX_FDS], fd = find_host(), nfds = kind == SG_KIND_NVML ? 1 : MAX_FDS;
+    int fds[MAX_FDS], fd = find_host(), nfds = kind == SG_KIND_NVML || kind == SG_KIND_FAULTS ? 1 : MAX_FDS;
     const char *name;
     struct sg_reply rep;
     bool mapped;
@@ -219,9 +220,32 @@ int sg_connect(uint32_t kind)
         close(fd);
         return -EPROTO;
     }
+    return fd;
+}
+
+/* Connects and maps the shared memory. Returns 0 or a negative errno. */
+int sg_connect(uint32_t kind)
+{
+    int fd = greet(kind);
+
+    if (fd < 0)
+        return fd;
     sg_conn.fd = fd;
     sg_conn.lost = false;
+    sg_fault_connected();
     return 0;
+}
+
+/* A connection only to ask which calls are to fail. */
+int sg_link(void)
+{
+    return greet(SG_KIND_FAULTS);
+}
+
+/* One request and its answer on such a connection: the bytes received, or -1. */
+ssize_t sg_exchange(int fd, struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size)
+{
+    return send_all(fd, req, sizeof(*req), data, req->len) ? receive(fd, ret, out, out ? out_size : 0, NULL, 0) : -1;
 }
 
 /* One request and its answer. The status of a lost host is 999. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "driver.h"
 #include "sg.h"
 
 struct sg_state sg_state = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -100,7 +101,7 @@ SG_API CUresult cuDriverGetVersion(int *version)
 {
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = 12090; /* known without a device, as with the real one */
+    *version = sg_driver.cuda; /* known without a device, as with the real one */
     return CUDA_SUCCESS;
 }
 

@@ -8,6 +8,7 @@
  */
 #include <unistd.h>
 
+#include "driver.h"
 #include "nvml.h"
 
 struct sg_nvml sg_nvml = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -147,24 +148,20 @@ SG_API nvmlReturn_t nvmlSystemGetDriverVersion(char *buf, unsigned int n)
 
 SG_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *buf, unsigned int n)
 {
-    char text[64];
-
-    /* Known without a device: the CUDA release and the driver that it is of. */
-    snprintf(text, sizeof(text), "12.%s", sg_nvml.users ? sg_conn.node->driver_version : "575.57.08");
-    return sg_nvml_text(buf, n, text);
+    return sg_nvml_text(buf, n, sg_driver.nvml_version); /* known without a device */
 }
 
 SG_API nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
     if (!version)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *version = 12090;
+    *version = sg_driver.cuda;
     return NVML_SUCCESS;
 }
 
 SG_API nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 {
-    return nvmlSystemGetCudaDriverVersion_v2(version);
+    return SG_PUBLIC(nvmlSystemGetCudaDriverVersion_v2)(version);
 }
 
 SG_API nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int n)
@@ -208,7 +205,7 @@ SG_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *n)
 
 SG_API nvmlReturn_t nvmlDeviceGetCount(unsigned int *n)
 {
-    return nvmlDeviceGetCount_v2(n);
+    return SG_PUBLIC(nvmlDeviceGetCount_v2)(n);
 }
 
 SG_API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int i, nvmlDevice_t *d)
@@ -222,13 +219,13 @@ SG_API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int i, nvmlDevice_t *
 
 SG_API nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int i, nvmlDevice_t *d)
 {
-    return nvmlDeviceGetHandleByIndex_v2(i, d);
+    return SG_PUBLIC(nvmlDeviceGetHandleByIndex_v2)(i, d);
 }
 
 SG_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *d)
 {
     unsigned n;
-    nvmlReturn_t r = nvmlDeviceGetCount_v2(&n);
+    nvmlReturn_t r = SG_PUBLIC(nvmlDeviceGetCount_v2)(&n);
 
     if (r != NVML_SUCCESS)
         return r;
@@ -236,7 +233,7 @@ SG_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *d)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (unsigned i = 0; i < n; i++) {
         if (!strcmp(sg_nvml.dev[i].info->uuid, uuid))
-            return nvmlDeviceGetHandleByIndex_v2(i, d);
+            return SG_PUBLIC(nvmlDeviceGetHandleByIndex_v2)(i, d);
     }
     return NVML_ERROR_NOT_FOUND;
 }
@@ -299,5 +296,5 @@ SG_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_
 
 SG_API nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *id, nvmlDevice_t *d)
 {
-    return nvmlDeviceGetHandleByPciBusId_v2(id, d);
+    return SG_PUBLIC(nvmlDeviceGetHandleByPciBusId_v2)(id, d);
 }

@@ -26,6 +26,14 @@ struct sg_nvml {
 };
 extern struct sg_nvml sg_nvml;
 
+/* The exported function of a name. The real library calls its own exports that
+ * way, through the procedure linkage table: an interposer sees it. */
+#define SG_PUBLIC(name)                                 \
+    ({                                                  \
+        extern __typeof__(name) public_##name __asm__(#name); \
+        public_##name;                                  \
+    })
+
 /* Enters with a device. */
 nvmlReturn_t sg_nvml_check(nvmlDevice_t d);
 #define SG_NVML_ENTER()                      \

@@ -52,7 +52,7 @@ static nvmlReturn_t pci_v1(nvmlDevice_t d, nvmlPciInfo_v1_t *p, bool subsystem)
 
     if (!p)
         return NVML_ERROR_INVALID_ARGUMENT;
-    r = nvmlDeviceGetPciInfo_v3(d, &q);
+    r = SG_PUBLIC(nvmlDeviceGetPciInfo_v3)(d, &q);
     if (r != NVML_SUCCESS)
         return r;
     memcpy(p->busId, q.busIdLegacy, sizeof(p->busId));
@@ -84,7 +84,7 @@ SG_API nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t d, nvmlPciInfoExt_t *p)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (p->version != GS_NVML_STRUCT_VERSION(nvmlPciInfoExt_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    r = nvmlDeviceGetPciInfo_v3(d, &q);
+    r = SG_PUBLIC(nvmlDeviceGetPciInfo_v3)(d, &q);
     if (r != NVML_SUCCESS)
         return r;
     p->domain = q.domain;

@@ -11,10 +11,10 @@
 
 SG_API nvmlReturn_t nvmlInit_v2(void)
 {
-    return nvmlInitWithFlags(0);
+    return SG_PUBLIC(nvmlInitWithFlags)(0);
 }
 
 SG_API nvmlReturn_t nvmlInit(void)
 {
-    return nvmlInitWithFlags(0);
+    return SG_PUBLIC(nvmlInitWithFlags)(0);
 }

@@ -283,7 +283,7 @@ SG_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t d, nvmlSamplingType_t type
 static nvmlReturn_t busy(nvmlDevice_t d, unsigned *percent)
 {
     nvmlUtilization_t u;
-    nvmlReturn_t r = nvmlDeviceGetUtilizationRates(d, &u);
+    nvmlReturn_t r = SG_PUBLIC(nvmlDeviceGetUtilizationRates)(d, &u);
 
     if (r == NVML_SUCCESS)
         *percent = u.gpu;
@@ -312,7 +312,7 @@ SG_API nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t d, nvmlTemperature_t 
         return NVML_ERROR_INVALID_ARGUMENT;
     if (t->version != GS_NVML_STRUCT_VERSION(nvmlTemperature_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    r = nvmlDeviceGetTemperature(d, t->sensorType, &celsius);
+    r = SG_PUBLIC(nvmlDeviceGetTemperature)(d, t->sensorType, &celsius);
     if (r == NVML_SUCCESS)
         t->temperature = (int)celsius;
     return r;

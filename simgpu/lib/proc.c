@@ -8,15 +8,24 @@
  */
 #include <stdio.h>
 
+#include "driver.h"
+#include "fault.h"
 #include "procs.h"
 #include "sg.h"
 
 enum { PER_THREAD_FLAG = 2, FLAGS = 3 };
 
+/* Whether this driver has the symbol. */
+static bool has(const struct sg_proc *p)
+{
+    return p->version <= sg_driver.cuda && !sg_absent[p->number];
+}
+
 static CUresult find(const char *name, int version, cuuint64_t flags, void **ret, CUdriverProcAddressQueryResult *why)
 {
     size_t lo = 0, hi = sg_procs_count, best;
     unsigned char want;
+    bool known = false;
 
     *why = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     while (lo < hi) {
@@ -27,16 +36,18 @@ static CUresult find(const char *name, int version, cuuint64_t flags, void **ret
         else
             hi = mid;
     }
-    if (lo == sg_procs_count || strcmp(sg_procs[lo].base, name))
-        return CUDA_ERROR_NOT_FOUND;
     /* The per-thread flavour counts only where the name has one; then the
      * other one is no substitute. */
     want = 0;
-    for (size_t i = lo; flags & PER_THREAD_FLAG && i < sg_procs_count && !strcmp(sg_procs[i].base, name); i++)
-        want |= sg_procs[i].per_thread;
+    for (hi = lo; hi < sg_procs_count && !strcmp(sg_procs[hi].base, name); hi++) {
+        known |= has(&sg_procs[hi]);
+        want |= flags & PER_THREAD_FLAG && has(&sg_procs[hi]) && sg_procs[hi].per_thread;
+    }
+    if (!known)
+        return CUDA_ERROR_NOT_FOUND;
     best = sg_procs_count;
-    for (size_t i = lo; i < sg_procs_count && !strcmp(sg_procs[i].base, name); i++) {
-        if (sg_procs[i].per_thread == want && (unsigned)sg_procs[i].version <= (unsigned)version &&
+    for (size_t i = lo; i < hi; i++) {
+        if (has(&sg_procs[i]) && sg_procs[i].per_thread == want && (unsigned)sg_procs[i].version <= (unsigned)version &&
             (best == sg_procs_count || sg_procs[i].version > sg_procs[best].version))
             best = i;
     }
@@ -199,6 +210,27 @@ SG_API CUresult cuGetExportTable(const void **table, const CUuuid *id)
         }
     }
     return CUDA_ERROR_NOT_FOUND;
+}
+
+/* ---- calls that are to fail ------------------------------------------------------------ */
+
+const uint32_t sg_fault_kind = SG_KIND_CUDA;
+
+uint32_t sg_fault_gpu(const struct sg_frame *f, const struct sg_call_info *c)
+{
+    CUcontext ctx = sg_current();
+    struct sg_device *d = NULL;
+
+    if (c->device >= 0)
+        d = sg_dev((CUdevice)sg_frame_arg(f, (unsigned)c->device));
+    else if (ctx)
+        d = sg_dev(ctx->dev);
+    return d ? d->index : SG_FAULT_ANY_GPU;
+}
+
+uint32_t sg_fault_dead(const struct sg_call_info *c SG_UNUSED)
+{
+    return 0;
 }
 
 /* ---- profiler ----------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@ struct sg_proc {
     const char *base;
     int version;
     unsigned char per_thread;
+    unsigned short number; /* in sg_calls */
     int (*symbol)(void);
 };
 

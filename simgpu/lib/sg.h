@@ -17,12 +17,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "clock.h"
 #include "cuda_abi.h"
 #include "wire.h"
 
-#define SG_API __attribute__((visibility("default")))
+/* A function behind an exported name (names_gen.h, thunk.h). */
+#define SG_API __attribute__((visibility("hidden")))
 #define SG_UNUSED __attribute__((unused))
 #define SG_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -46,6 +48,8 @@ struct sg_conn {
 extern struct sg_conn sg_conn;
 
 int sg_connect(uint32_t kind);
+int sg_link(void);
+ssize_t sg_exchange(int fd, struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size);
 /* Finds the GPUs that this process may use; sets *ret_minor of at most max. */
 unsigned sg_visible(const struct sg_node *node, unsigned *ret_index, unsigned max);
 /* One request; a is both the argument and, through ret, the answer. */

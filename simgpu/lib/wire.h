@@ -41,10 +41,20 @@
 #define SG_OP_PROCESSES 14u   /* gpu; answers data: sg_process[] */
 #define SG_OP_UTILIZATION 15u /* gpu; answers a: percent, b: memory percent */
 #define SG_OP_SAMPLES 16u     /* gpu, a: since (us, wall clock); answers data: sg_sample[] */
+#define SG_OP_FAULT_NAMES 40u /* a: how many to pass over, b: kind; answers data: names, each ended by a zero */
+#define SG_OP_FAULT 41u       /* gpu or SG_FAULT_ANY_GPU, b: kind, data: name; answers status: what the call is to
+                               * return, a: SG_FAULT_..., b: ns to wait before */
 
 #define SG_KIND_CUDA 1u
 #define SG_KIND_NVML 2u
 #define SG_KIND_CLOCK 3u /* the time library of a program on a virtual clock */
+#define SG_KIND_FAULTS 4u /* asks only which calls are to fail */
+
+#define SG_FAULT_NONE 0u      /* the call goes on */
+#define SG_FAULT_UNTOUCHED 1u /* it is not made, its results stay as they are */
+#define SG_FAULT_GARBAGE 2u   /* it is not made, its results are filled with a pattern */
+#define SG_FAULT_WRITTEN 3u   /* it is made, but says otherwise */
+#define SG_FAULT_ANY_GPU UINT32_MAX
 
 #define SG_STREAM_BLOCKING 0u
 #define SG_STREAM_NONBLOCKING 1u

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gpushare/gpushare/simgpu/host"
+	"github.com/gpushare/gpushare/simgpu/api"
 )
 
 // TestVisibleDevices: a process sees the GPUs whose device node it may open.
@@ -91,7 +91,7 @@ func TestHooks(t *testing.T) {
 	}
 	// What the mounts of the specification would put there.
 	for _, name := range []string{"libcuda.so", "libnvidia-ml.so"} {
-		full := name + "." + host.DriverVersion
+		full := name + "." + api.Default.Version
 		if out, err := exec.Command("cp", filepath.Join(n.dir, "lib", full), lib).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

@@ -4,137 +4,244 @@
 package test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gpushare/gpushare/simgpu/api"
 )
 
 type symbol struct {
-	name, base string
-	version    int
-	perThread  bool
+	name, base  string
+	version     int // -1: cuGetProcAddress does not know it
+	first, last int
+	perThread   bool
 }
 
-func symbols(t *testing.T) []symbol {
+func table(t *testing.T, file string) (out [][]string) {
 	t.Helper()
-	b, err := os.ReadFile("../api/cuda-driver.tsv")
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []symbol
 	for _, l := range strings.Split(strings.TrimSpace(string(b)), "\n")[1:] {
-		f := strings.Split(l, "\t")
-		if v, err := strconv.Atoi(f[4]); err == nil && f[1] != "-" {
-			out = append(out, symbol{f[0], f[1], v, f[5] == "1"})
-		}
+		out = append(out, strings.Split(l, "\t"))
 	}
-	if len(out) < 600 {
+	return out
+}
+
+// number turns 12.4 into 12040.
+func number(s string) int {
+	major, minor, _ := strings.Cut(s, ".")
+	a, _ := strconv.Atoi(major)
+	b, _ := strconv.Atoi(minor)
+	return 1000*a + 10*b
+}
+
+func symbols(t *testing.T) (out []symbol) {
+	t.Helper()
+	for _, f := range table(t, "../api/cuda-driver.tsv") {
+		v, err := strconv.Atoi(f[4])
+		if err != nil {
+			v = -1
+		}
+		out = append(out, symbol{f[0], f[1], v, number(f[2]), number(f[3]), f[5] == "1"})
+	}
+	if len(out) < 750 {
 		t.Fatalf("list of names has %d rows", len(out))
 	}
 	return out
 }
 
-// expect says what a driver of CUDA 12.9 answers: the newest form that is not
-// newer than asked for, of the flavour asked for if the name has flavours.
-func expect(all []symbol, base string, version, flags int) string {
+// expect says what a driver answers: the newest form that is not newer than
+// asked for, of the flavour asked for if the name has flavours.
+func expect(forms []symbol, d api.Driver, version, flags int) string {
 	if flags > 3 {
 		return "invalid"
 	}
+	failure := func(n int) string {
+		if d.CUDA < 12000 {
+			return "none" // only the first version of the call, which does not tell
+		}
+		return fmt.Sprintf("status %d", n)
+	}
 	flavoured, known := false, false
-	for _, s := range all {
-		if s.base == base && s.version <= 12090 {
+	for _, s := range forms {
+		if s.version <= d.CUDA {
 			known = true
 			flavoured = flavoured || s.perThread
 		}
 	}
 	if !known {
-		return "status 1"
+		return failure(1)
 	}
 	best := symbol{version: -1}
-	for _, s := range all {
-		if s.base == base && s.version <= 12090 && s.version <= version && s.version > best.version &&
+	for _, s := range forms {
+		if s.version <= d.CUDA && (s.version <= version || version < 0) && s.version > best.version &&
 			(!flavoured || s.perThread == (flags >= 2)) {
 			best = s
 		}
 	}
 	if best.version < 0 {
-		return "status 2"
+		return failure(2)
 	}
 	return best.name
 }
 
-func TestProcAddress(t *testing.T) {
-	all := symbols(t)
-	var questions, answers []string
-	ask := func(base string, version, flags int) {
-		questions = append(questions, fmt.Sprintf("%s %d %d", base, version, flags))
-		answers = append(answers, expect(all, base, version, flags))
+// questions are every name with every version at which any name changes, the
+// flags that there are and one more; then what runtimes ask.
+func questions(t *testing.T) (lines []string, forms map[string][]symbol, ask func(i int) (string, int, int)) {
+	forms = map[string][]symbol{}
+	versions := []int{0, -1, 99999}
+	for _, s := range symbols(t) {
+		if s.version >= 0 && s.base != "-" && s.name != "cuEventCreateFromEGLSync" {
+			forms[s.base] = append(forms[s.base], s)
+			versions = append(versions, s.version-1, s.version)
+		}
 	}
-	for _, s := range all {
-		for _, v := range []int{s.version - 10, s.version, s.version + 10, 12090, 99999} {
+	slices.Sort(versions)
+	versions = slices.Compact(versions)
+	type question struct {
+		name           string
+		version, flags int
+	}
+	var all []question
+	for base := range forms {
+		for _, v := range versions {
+			for flags := range 5 {
+				all = append(all, question{base, v, flags})
+			}
+		}
+	}
+	for _, l := range strings.Split(readFile(t, "../../tests/realdriver/testdata/requests.tsv"), "\n") {
+		if f := strings.Fields(l); len(f) >= 4 && !strings.HasPrefix(l, "#") {
+			if f[0] == "" || !strings.HasPrefix(f[0], "cu") {
+				continue
+			}
+			v, _ := strconv.Atoi(f[1])
+			flags, _ := strconv.Atoi(f[2])
+			all = append(all, question{f[0], v, flags})
+		}
+	}
+	for _, n := range []string{"-", "cuMemAlloc_v2", "cuNothing", "cudbgMain", "cuMemGetAttribute", "cuGraphInstantiateWithParams_ptsz"} {
+		for _, v := range []int{0, 3020, 12000, 99999} {
 			for flags := range 4 {
-				ask(s.base, v, flags)
+				all = append(all, question{n, v, flags})
 			}
 		}
 	}
-	ask("cuMemAlloc_v2", 12090, 0) // not a base name
-	ask("cuNothing", 12090, 0)
-	ask("cuMemAlloc", 3020, 4)
-	ask("cuMemcpyHtoD", 6000, 2)
-	if got := expect(all, "cuMemcpyHtoD", 6000, 2); got != "status 2" {
-		t.Fatalf("the rule is wrong: %s", got)
+	for _, q := range all {
+		lines = append(lines, fmt.Sprintf("%s %d %d", q.name, q.version, q.flags))
 	}
-	n := up(t)
-	cmd := n.command("procs")
-	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n"))
-	got := strings.Split(strings.TrimSpace(n.finish(cmd)), "\n")
-	if len(got) != len(answers) {
-		t.Fatalf("%d answers to %d questions", len(got), len(answers))
-	}
-	bad := 0
-	for i := range got {
-		if got[i] != answers[i] {
-			if bad++; bad < 20 {
-				t.Errorf("%s gave %s, want %s", questions[i], got[i], answers[i])
-			}
-		}
-	}
-	t.Logf("%d questions, %d wrong", len(got), bad)
+	return lines, forms, func(i int) (string, int, int) { return all[i].name, all[i].version, all[i].flags }
 }
 
-// TestExports compares what the libraries export with the lists of names.
-func TestExports(t *testing.T) {
-	exported := func(lib string) map[string]bool {
-		out, err := exec.Command("nm", "-D", "--defined-only", filepath.Join(build, "lib", lib)).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := map[string]bool{}
-		for _, l := range strings.Split(string(out), "\n") {
-			if f := strings.Fields(l); len(f) == 3 {
-				m[f[2]] = true
-			}
-		}
-		return m
-	}
-	cuda := exported("libcuda.so.1")
-	for _, s := range symbols(t) {
-		if s.version <= 12090 != cuda[s.name] {
-			t.Errorf("%s (since %d): exported %v", s.name, s.version, cuda[s.name])
-		}
-	}
-	nvml := exported("libnvidia-ml.so.1")
-	b, err := os.ReadFile("../api/nvml.tsv")
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range strings.Split(strings.TrimSpace(string(b)), "\n")[1:] {
-		if name, _, _ := strings.Cut(l, "\t"); !nvml[name] {
-			t.Errorf("%s is not exported", name)
+	return string(b)
+}
+
+// eachDriver runs a test for the libraries of every driver.
+func eachDriver(t *testing.T, f func(t *testing.T, d api.Driver, lib string)) {
+	for _, d := range api.Drivers {
+		t.Run(d.Branch, func(t *testing.T) { f(t, d, d.LibDir(filepath.Join(build, "lib"))) })
+	}
+}
+
+// Every name, version and flag, by the rules that were observed on real drivers.
+func TestProcAddress(t *testing.T) {
+	lines, forms, ask := questions(t)
+	eachDriver(t, func(t *testing.T, d api.Driver, lib string) {
+		cmd := exec.Command(filepath.Join(build, "test", "procs"), filepath.Join(lib, "libcuda.so.1"))
+		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n"))
+		// The program's own libraries are the default's.
+		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(build, "lib"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		got := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if d.CUDA < 11030 {
+			if !slices.Equal(got, []string{"no resolver"}) {
+				t.Errorf("it has a resolver: %.100q", out)
+			}
+			return
+		}
+		if len(got) != len(lines) {
+			t.Fatalf("%d answers to %d questions", len(got), len(lines))
+		}
+		bad := 0
+		for i := range got {
+			name, version, flags := ask(i)
+			if want := expect(forms[name], d, version, flags); got[i] != want {
+				if bad++; bad < 20 {
+					t.Errorf("%s gave %s, want %s", lines[i], got[i], want)
+				}
+			}
+		}
+		t.Logf("%d questions, %d wrong", len(got), bad)
+	})
+}
+
+// exports returns what a library exports, sorted.
+func exports(t *testing.T, lib string) (out []string) {
+	t.Helper()
+	text, err := exec.Command("nm", "-D", "--defined-only", lib).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range bytes.Split(text, []byte("\n")) {
+		if f := bytes.Fields(l); len(f) == 3 {
+			out = append(out, string(f[2]))
 		}
 	}
+	slices.Sort(out)
+	return out
+}
+
+// The libraries of a driver export its names, all of them and no other.
+func TestExports(t *testing.T) {
+	nvml := table(t, "../api/nvml.tsv")
+	eachDriver(t, func(t *testing.T, d api.Driver, lib string) {
+		var cuda, management []string
+		for _, s := range symbols(t) {
+			has := s.version <= d.CUDA
+			if s.version < 0 { // in no header: as old as the libraries read, and for ever
+				has = s.first <= max(d.CUDA, 11040) && (s.last >= d.CUDA || s.last == 12050)
+			}
+			if has && s.name != "cuEventCreateFromEGLSync" { // in the header, in none of the libraries
+				cuda = append(cuda, s.name)
+			}
+		}
+		for _, f := range nvml {
+			if number(f[1]) <= d.CUDA && (number(f[2]) >= d.CUDA || f[2] == "12.5") {
+				management = append(management, f[0])
+			}
+		}
+		for name, want := range map[string][]string{"libcuda.so.1": cuda, "libnvidia-ml.so.1": management} {
+			slices.Sort(want)
+			got := exports(t, filepath.Join(lib, name))
+			for _, n := range want {
+				if !slices.Contains(got, n) {
+					t.Errorf("%s: %s is missing", name, n)
+				}
+			}
+			for _, n := range got {
+				if !slices.Contains(want, n) {
+					t.Errorf("%s: %s should not be there", name, n)
+				}
+			}
+			t.Logf("%s: %d names of %d", name, len(got), len(want))
+		}
+	})
 }

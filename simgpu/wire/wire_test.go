@@ -5,6 +5,7 @@ package wire
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,6 +109,7 @@ func TestHeader(t *testing.T) {
 		"SG_EVENT_SLOTS":        EventSlots,
 		"SG_HOST_SLOTS":         HostSlots,
 	}
+	maps.Copy(want, faultNumbers)
 	var src strings.Builder
 	src.WriteString("#include <stdio.h>\n#include \"wire.h\"\nint main(void) {\n")
 	for k := range want {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/limiter/quantity"
+	"github.com/gpushare/gpushare/simgpu/api"
 	"github.com/gpushare/gpushare/simgpu/host"
 	"github.com/gpushare/gpushare/simgpu/node"
 	"github.com/gpushare/gpushare/simgpu/profile"
@@ -56,7 +57,7 @@ func settings(c *cli.Context) (*setup, error) {
 	}
 	s := &setup{
 		host:    host.Config{GPUs: n.GPUs, Seed: dir},
-		layout:  node.Layout{Dir: dir, Version: host.DriverVersion},
+		layout:  node.Layout{Dir: dir, Version: api.Default.Version},
 		ignored: n.Ignored,
 	}
 	if s.host.KernelTimes, err = parseTimes(c.StringSlice("kernel-time")); err != nil {
