@@ -6,16 +6,13 @@ package host
 import (
 	"slices"
 	"testing"
-	"time"
-
-	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
 func TestWindowsSplitAtTheirBounds(t *testing.T) {
 	var w windows
 	start := 50*windowLength + windowLength/2
-	w.add(7, start, start+windowLength) // half of one window, half of the next
-	w.add(8, start+windowLength, start+windowLength+windowLength/4)
+	w.add(7, start, start+windowLength, windowLength) // half of one window, half of the next
+	w.add(8, start+windowLength, start+windowLength+windowLength/4, windowLength/4)
 	for i, want := range map[int64]uint32{50: 50, 51: 75, 52: 0} {
 		if got := percent(w.at(i).busy); got != want {
 			t.Errorf("window %d: %d %%, want %d", i, got, want)
@@ -28,32 +25,9 @@ func TestWindowsSplitAtTheirBounds(t *testing.T) {
 		t.Errorf("latest complete window is %d, want 51", got.index)
 	}
 	// A later window takes the place of one that is out of the history.
-	w.add(9, (50+windowCount)*windowLength, (50+windowCount)*windowLength+10)
+	w.add(9, (50+windowCount)*windowLength, (50+windowCount)*windowLength+10, 10)
 	if x := w.at(50 + windowCount); x.byPID[7] != 0 || x.busy != 10 {
 		t.Errorf("an old window shows in a new one: %+v", x)
-	}
-}
-
-func TestNames(t *testing.T) {
-	n := newNameTable(map[string]time.Duration{"k": time.Millisecond}, 10*time.Microsecond)
-	k, other := n.intern("k"), n.intern("other")
-	if n.intern("k") != k || k == other || k == 0 {
-		t.Errorf("numbers %d and %d", k, other)
-	}
-	if n.lengthOf(k) != 1e6 || n.lengthOf(other) != 10_000 || n.lengthOf(1<<31) != n.lengthOf(0) {
-		t.Error("wrong lengths")
-	}
-	n.set("other", time.Second)
-	if n.lengthOf(other) != 1e9 {
-		t.Error("a length did not change")
-	}
-	g := graph{parts: []wire.GraphPart{{Function: k, Count: 3}, {Function: other, Count: 2}}}
-	if got := g.length(n); got != 3e6+2e9 {
-		t.Errorf("graph runs %d ns", got)
-	}
-	g.parts[1].Count = 1<<32 - 1
-	if got := g.length(n); got != maxKernelTime.Nanoseconds() {
-		t.Errorf("an endless graph runs %d ns", got)
 	}
 }
 

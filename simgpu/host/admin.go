@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/gpushare/gpushare/simgpu/kernel"
 )
 
 // Admin answers the operator on a socket of its own, which no tenant sees:
@@ -26,16 +28,17 @@ func (h *Host) Admin(stop func()) http.Handler {
 	})
 	mux.HandleFunc("POST /reset", func(http.ResponseWriter, *http.Request) { h.Reset() })
 	mux.HandleFunc("POST /kernel-time", func(w http.ResponseWriter, r *http.Request) {
-		var times map[string]time.Duration
-		if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&times); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+		var texts []string
+		err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&texts)
+		var rules []kernel.Rule
+		if err == nil {
+			rules, err = kernel.ParseRules(texts)
 		}
-		for name, d := range times {
-			if err := h.SetKernelTime(name, d); err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
+		if err == nil {
+			err = h.SetKernelTimes(rules)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 		}
 	})
 	h.clockRoutes(mux)
@@ -104,9 +107,10 @@ func (a *AdminClient) Reset(ctx context.Context) error {
 	return a.call(ctx, http.MethodPost, "/reset", nil, nil)
 }
 
-// SetKernelTimes changes how long kernels run, by function name.
-func (a *AdminClient) SetKernelTimes(ctx context.Context, times map[string]time.Duration) error {
-	return a.call(ctx, http.MethodPost, "/kernel-time", times, nil)
+// SetKernelTimes changes how long kernels run, by rules as package kernel reads
+// them.
+func (a *AdminClient) SetKernelTimes(ctx context.Context, rules []string) error {
+	return a.call(ctx, http.MethodPost, "/kernel-time", rules, nil)
 }
 
 // Stop asks the process to end and returns its process id.

@@ -18,7 +18,7 @@ import (
 
 // Bounds of what one client can make the host remember.
 const (
-	maxContexts    = 4096
+	maxContexts    = wire.ContextSlots
 	maxAllocations = 1 << 20
 	maxGraphs      = 1 << 16
 	maxGraphParts  = 1 << 16
@@ -64,12 +64,15 @@ type client struct {
 
 type clientContext struct {
 	c   *client
+	id  uint32
 	gpu int
+	sms uint32 // that it may use, as a client of MPS; 0: all
 	sim *sim.Context
 }
 
 type stream struct {
 	c       *client
+	ctx     *clientContext
 	slot    uint32
 	sim     *sim.Stream
 	base    uint64 // position of the slot when the stream began: positions never go back
@@ -87,20 +90,6 @@ type allocation struct {
 type graph struct {
 	parts   []wire.GraphPart
 	kernels uint64
-}
-
-func (g *graph) length(t *nameTable) int64 {
-	var sum int64
-	for _, p := range g.parts {
-		d := t.lengthOf(p.Function)
-		if n := int64(p.Count); d > 0 && n > maxKernelTime.Nanoseconds()/d {
-			return maxKernelTime.Nanoseconds()
-		}
-		if sum += d * int64(p.Count); sum > maxKernelTime.Nanoseconds() {
-			return maxKernelTime.Nanoseconds()
-		}
-	}
-	return sum
 }
 
 var errFull = errors.New("too many clients")
@@ -219,14 +208,36 @@ func (c *client) publishAwake(on bool) {
 	atomic.StoreUint32(&c.shm.Awake, v)
 }
 
+// addContext makes a context whose number marks a free slot of ContextFault.
+// percent is what a client of MPS may use of the multiprocessors.
+func (h *Host) addContext(c *client, gpu int, percent uint64) *clientContext {
+	used := map[uint32]bool{}
+	for id := range c.contexts {
+		used[id%wire.ContextSlots] = true
+	}
+	for c.nextCtx++; c.nextCtx == 0 || used[c.nextCtx%wire.ContextSlots]; c.nextCtx++ {
+	}
+	cc := &clientContext{c: c, id: c.nextCtx, gpu: gpu}
+	cc.sim = h.machine.AddContext(gpu, cc)
+	if percent > 0 && percent < 100 && h.engineOf(gpu).Sharing == "mps" {
+		// Whole pairs of multiprocessors, as MPS rounds.
+		all := h.gpus[gpu].info.Multiprocessors
+		cc.sms = min(max((all*uint32(percent)+199)/200*2, 2), all)
+		h.machine.LimitSMs(cc.sim, int(cc.sms))
+	}
+	atomic.StoreUint32(&c.shm.ContextFault[cc.id%wire.ContextSlots], 0)
+	c.contexts[cc.id] = cc
+	return cc
+}
+
 // addStream puts a stream into a free slot.
-func (h *Host) addStream(c *client, cc *clientContext, kind sim.StreamKind) (uint32, error) {
+func (h *Host) addStream(c *client, cc *clientContext, kind sim.StreamKind, priority int) (uint32, error) {
 	for slot := range uint32(wire.StreamSlots) {
 		if c.streams[slot] != nil {
 			continue
 		}
-		s := &stream{c: c, slot: slot, base: c.position[slot], done: c.position[slot]}
-		s.sim = h.machine.AddStream(cc.sim, kind, s)
+		s := &stream{c: c, ctx: cc, slot: slot, base: c.position[slot], done: c.position[slot]}
+		s.sim = h.machine.AddStream(cc.sim, kind, priority, s)
 		store64(&c.shm.Stream[slot].Done, s.base)
 		c.streams[slot] = s
 		c.live = append(c.live, s)

@@ -154,43 +154,6 @@ func (h *Host) feed(now int64) {
 	}
 }
 
-// submit puts one entry into the model; an entry that makes no sense is
-// dropped, which only its sender notices.
-func (h *Host) submit(c *client, e *wire.Entry) {
-	if e.Stream >= wire.StreamSlots || c.streams[e.Stream] == nil {
-		return
-	}
-	s := c.streams[e.Stream]
-	op := sim.Op{}
-	switch e.Kind {
-	case wire.EntryKernel:
-		op.Dur = h.names.lengthOf(e.Arg)
-		c.launches++
-	case wire.EntryGraph:
-		g := c.graphs[e.Arg]
-		if g == nil {
-			return
-		}
-		op.Dur = g.length(h.names)
-		c.launches += g.kernels
-	case wire.EntryEvent, wire.EntryWait:
-		if e.Arg >= wire.EventSlots {
-			return
-		}
-		op.Kind = sim.Mark
-		if e.Kind == wire.EntryWait {
-			op.Kind = sim.Wait
-		}
-		op.Event, op.Gen = c.event(e.Arg), e.Arg64
-	case wire.EntryHost:
-		op.Kind = sim.Host
-	default:
-		return
-	}
-	c.pending++
-	h.machine.Submit(s.sim, op)
-}
-
 // sleepUntil says when the engine thread must look again, and lets clients
 // without work wake it for new work.
 func (h *Host) sleepUntil() int64 {

@@ -5,11 +5,13 @@ package host
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/gpushare/gpushare/simgpu/kernel"
 	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
@@ -17,11 +19,15 @@ import (
 // allocationUnit is what sizes are rounded up to.
 const allocationUnit = 512
 
+// defaultPriorities is the number of stream priorities of recent cards.
+const defaultPriorities = 6
+
 // usage is the account of one process, group or GPU on one GPU.
 type usage struct {
 	used, high uint64
 	contexts   int
-	ran        int64 // ns of engine time
+	ran        int64 // ns of the compute engine
+	copied     int64 // ns of the copy engines
 }
 
 func (u *usage) add(n uint64) {
@@ -36,6 +42,7 @@ type gpu struct {
 	name    string
 	use     usage
 	windows windows
+	usual   kernel.Spec // of kernels that no rule names
 }
 
 // Device attributes that depend on where the device is.
@@ -59,6 +66,11 @@ func newGPU(p profile.GPU, seed string, i int) *gpu {
 		ContextBytes: p.Memory.ContextBytes, Multiprocessors: uint32(p.Multiprocessor.Count), Minor: uint32(i),
 		PCIBus: uint32(0x10 + i), PCIDeviceID: p.PCI.DeviceID, PCISubsystemID: p.PCI.SubsystemID,
 		Capability: uint32(p.Capability.Number()), Attribute: p.Attributes(),
+		StreamPriorities: uint32(cmp.Or(p.Engine.Priorities, defaultPriorities)), //nolint:gosec // at most 16
+	}
+	g.usual, _ = p.Engine.Kernel() // its form is checked
+	if p.Engine.Copy.Timed() {
+		g.info.TimedCopies = 1
 	}
 	if p.PCI.BusID != "" {
 		_, _ = fmt.Sscanf(p.PCI.BusID, "%x:%x:%x", &g.info.PCIDomain, &g.info.PCIBus, &g.info.PCIDevice) // likewise

@@ -22,13 +22,13 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/simgpu/api"
 	"github.com/gpushare/gpushare/simgpu/fault"
+	"github.com/gpushare/gpushare/simgpu/kernel"
 	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/sim"
 	"github.com/gpushare/gpushare/simgpu/wire"
@@ -36,12 +36,12 @@ import (
 
 // Config describes the simulated node.
 type Config struct {
-	Driver      api.Driver // zero: api.Default
-	Faults      []fault.Spec
-	GPUs        []profile.GPU
-	KernelTimes map[string]time.Duration
-	Clock       Clock
-	Seed        string // makes the UUIDs; the same seed gives the same ones
+	Driver  api.Driver // zero: api.Default
+	Faults  []fault.Spec
+	GPUs    []profile.GPU
+	Kernels []kernel.Rule // how long kernels run, and how they end
+	Clock   Clock
+	Seed    string // makes the UUIDs; the same seed gives the same ones
 }
 
 // Validate reports the first value that cannot be simulated.
@@ -92,7 +92,6 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h := &Host{
 		cfg: cfg, log: log, clock: newClock(),
 		clients: map[uint32]*client{}, groups: map[string]*group{},
-		names:  newNameTable(cfg.KernelTimes, cfg.GPUs[0].Engine.KernelTime),
 		driver: cmp.Or(cfg.Driver, api.Default),
 	}
 	if cfg.Clock.Virtual {
@@ -100,6 +99,9 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		h.virtual = newVirtual(cfg.Clock)
 	}
 	var err error
+	if h.names, err = newNameTable(cfg.Kernels); err != nil {
+		return nil, err
+	}
 	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096, 0); err != nil {
 		return nil, err
 	}
@@ -111,10 +113,11 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	}
 	h.publishClock()
 	h.kicks = (*wire.Kicks)(unsafe.Pointer(&h.kickMem[0])) //nolint:gosec // layout pinned by wire.TestHeader
-	h.machine = sim.New(sim.Config{
-		GPUs: len(cfg.GPUs), Slice: cfg.GPUs[0].Engine.Slice.Nanoseconds(),
-		SwitchCost: cfg.GPUs[0].Engine.SwitchCost.Nanoseconds(),
-	}, h.clock.now(), (*sink)(h))
+	var cards []sim.GPU
+	for _, g := range cfg.GPUs {
+		cards = append(cards, simGPU(g.Engine, uint32(g.Multiprocessor.Count))) //nolint:gosec // small
+	}
+	h.machine = sim.New(cards, h.clock.now(), (*sink)(h))
 	for i := range cfg.GPUs {
 		h.gpus = append(h.gpus, newGPU(cfg.GPUs[i], cfg.Seed, i))
 		h.node.GPU[i].Info = h.gpus[i].info

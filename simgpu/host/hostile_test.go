@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpushare/gpushare/simgpu/kernel"
 	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
@@ -28,7 +29,7 @@ func testConfig() Config {
 	g := p.GPU
 	g.Name, g.Memory.TotalBytes, g.Memory.ContextBytes, g.Multiprocessor.Count = "test", 1<<30, 1<<20, 4
 	return Config{
-		GPUs: []profile.GPU{g, g}, Seed: "test", KernelTimes: map[string]time.Duration{"k": time.Millisecond},
+		GPUs: []profile.GPU{g, g}, Seed: "test", Kernels: []kernel.Rule{{Name: "k", Spec: kernel.Spec{Fixed: time.Millisecond}}},
 	}
 }
 

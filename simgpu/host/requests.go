@@ -26,12 +26,9 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if len(c.contexts) >= maxContexts || !h.reserve(c, int(req.GPU), h.gpus[req.GPU].profile.Memory.ContextBytes) {
 			return fail(wire.CUDAOutOfMemory)
 		}
-		c.nextCtx++
-		cc := &clientContext{c: c, gpu: int(req.GPU)}
-		cc.sim = h.machine.AddContext(cc.gpu, cc)
-		c.contexts[c.nextCtx] = cc
+		cc := h.addContext(c, int(req.GPU), req.B)
 		c.use[cc.gpu].contexts++
-		rep.A = uint64(c.nextCtx)
+		rep.A = uint64(cc.id)
 	case wire.OpCtxDestroy:
 		if c.contexts[req.Ctx] == nil {
 			return fail(wire.CUDAInvalidContext)
@@ -45,7 +42,7 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if cc == nil || req.A > wire.StreamLegacy {
 			return fail(wire.CUDAInvalidContext)
 		}
-		slot, err := h.addStream(c, cc, sim.StreamKind(req.A))
+		slot, err := h.addStream(c, cc, sim.StreamKind(req.A), int(int8(req.B))) //nolint:gosec // whatever it says is a priority
 		if err != nil {
 			return fail(wire.CUDAOutOfMemory)
 		}
@@ -213,7 +210,7 @@ func (h *Host) samples(g *gpu, since uint64, room int) (out []byte) {
 			return out
 		}
 		for _, pid := range slices.Sorted(maps.Keys(w.byPID)) {
-			if !add(at, pid, percent(w.byPID[pid])) {
+			if !add(at, pid, w.shown(pid, g.profile.Engine.Utilization == "deflated")) {
 				return out
 			}
 		}

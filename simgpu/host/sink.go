@@ -21,11 +21,12 @@ var _ sim.Sink = (*sink)(nil)
 func (k *sink) Done(ss *sim.Stream, seq uint64, _ sim.Time) {
 	s := ss.Owner.(*stream)
 	c := s.c
+	before := s.done
+	c.pending -= int(s.base + seq - s.done)
 	s.done = s.base + seq
-	c.pending--
 	slot := &c.shm.Stream[s.slot]
 	store64(&slot.Done, s.done)
-	if load64(&slot.Wanted) == s.done {
+	if w := load64(&slot.Wanted); w == s.done || (w < s.done && w > before) {
 		c.wake = true
 	}
 	if s.closing && ss.Len() == 0 {
@@ -52,12 +53,28 @@ func (k *sink) HostDue(ss *sim.Stream, seq uint64, _ sim.Time) {
 	c.wakeHost = true
 }
 
-func (k *sink) Ran(sc *sim.Context, from, to sim.Time) {
+func (k *sink) Began(*sim.Stream, uint64, sim.Time)     {}
+func (k *sink) Preempted(*sim.Stream, uint64, sim.Time) {}
+
+func (k *sink) Ran(sc *sim.Context, on sim.EngineKind, from, to, ns sim.Time) {
 	cc := sc.Owner.(*clientContext)
-	d := to - from
-	cc.c.use[cc.gpu].ran += d
-	cc.c.group.use[cc.gpu].ran += d
 	g := k.gpus[cc.gpu]
-	g.use.ran += d
-	g.windows.add(cc.c.pid, from, to)
+	for _, u := range []*usage{&cc.c.use[cc.gpu], &cc.c.group.use[cc.gpu], &g.use} {
+		if on == sim.Compute {
+			u.ran += ns
+		} else {
+			u.copied += ns
+		}
+	}
+	if on == sim.Compute {
+		g.windows.add(cc.c.pid, from, to, ns)
+	}
+}
+
+// Faulted lets the client know: its calls in the context fail from now on.
+func (k *sink) Faulted(sc *sim.Context, code int32, _ sim.Time) {
+	cc := sc.Owner.(*clientContext)
+	atomic.StoreUint32(&cc.c.shm.ContextFault[cc.id%wire.ContextSlots], uint32(code))
+	cc.c.wake = true
+	k.log.Info("context broken", "pid", cc.c.pid, "gpu", cc.gpu, "code", code)
 }

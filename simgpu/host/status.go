@@ -19,7 +19,8 @@ type Use struct {
 	UsedBytes uint64 `json:"used_bytes"`
 	HighBytes uint64 `json:"high_bytes"` // since the start or the last reset
 	Contexts  int    `json:"contexts"`
-	GPUTimeNS int64  `json:"gpu_time_ns"` // engine time executed, likewise
+	GPUTimeNS int64  `json:"gpu_time_ns"`            // compute engine time executed, likewise
+	CopyNS    int64  `json:"copy_time_ns,omitempty"` // of the copy engines, all together
 }
 
 // GPUStatus is the account of one GPU.
@@ -64,7 +65,7 @@ type Status struct {
 }
 
 func (u usage) export(i int) Use {
-	return Use{GPU: i, UsedBytes: u.used, HighBytes: u.high, Contexts: u.contexts, GPUTimeNS: u.ran}
+	return Use{GPU: i, UsedBytes: u.used, HighBytes: u.high, Contexts: u.contexts, GPUTimeNS: u.ran, CopyNS: u.copied}
 }
 
 func exportAll(us []usage) []Use {
@@ -128,7 +129,7 @@ func (h *Host) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.catchUp()
-	reset := func(u *usage) { u.high, u.ran = u.used, 0 }
+	reset := func(u *usage) { u.high, u.ran, u.copied = u.used, 0, 0 }
 	for _, g := range h.gpus {
 		reset(&g.use)
 	}

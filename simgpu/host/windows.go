@@ -13,6 +13,7 @@ type window struct {
 	index int64
 	busy  int64
 	byPID map[uint32]int64
+	last  uint32 // process that ran last
 }
 
 // windows holds how busy a GPU was in each sampling period.
@@ -26,15 +27,30 @@ func (w *windows) at(index int64) *window {
 	return x
 }
 
-func (w *windows) add(pid uint32, from, to int64) {
+// add charges pid with ns of the time from one moment to another.
+func (w *windows) add(pid uint32, from, to, ns int64) {
 	for from < to {
 		i := from / windowLength
 		end := min(to, (i+1)*windowLength)
+		part := ns
+		if end < to {
+			part = int64(float64(ns) * float64(end-from) / float64(to-from))
+		}
 		x := w.at(i)
-		x.busy += end - from
-		x.byPID[pid] += end - from
-		from = end
+		x.busy += part
+		x.byPID[pid] += part
+		x.last = pid
+		from, ns = end, ns-part
 	}
+}
+
+// shown returns what NVML says that a process used in a window: with deflate,
+// beside others only the one that ran last is seen.
+func (x *window) shown(pid uint32, deflate bool) uint32 {
+	if deflate && len(x.byPID) > 1 && x.last != pid {
+		return 0
+	}
+	return percent(x.byPID[pid])
 }
 
 // percent rounds to the nearest integer, as NVML shows it.

@@ -146,6 +146,8 @@ SG_API CUresult cuEventQuery(CUevent e)
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
+    if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
+        return sg_ctx_fault(e->ctx);
     return complete(e) || (sg_asked(e->stream_slot, e->position) && complete(e)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -158,9 +160,13 @@ SG_API CUresult cuEventSynchronize(CUevent e)
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
+    if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
+        return sg_ctx_fault(e->ctx);
     if (complete(e))
         return CUDA_SUCCESS;
     r = sg_wait(e->stream_slot, e->position);
+    if (r == CUDA_SUCCESS)
+        r = sg_ctx_fault(e->ctx);
     /* Work that its context's end dropped is passed, but not recorded. */
     return r == CUDA_SUCCESS && !complete(e) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : r;
 }
@@ -176,6 +182,10 @@ static CUresult elapsed(float *ms, CUevent a, CUevent b)
         return CUDA_ERROR_INVALID_HANDLE;
     if (a->capture || b->capture)
         return CUDA_ERROR_CAPTURED_EVENT;
+    if (a->ctx->dev != b->ctx->dev)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (sg_ctx_fault(a->ctx) != CUDA_SUCCESS)
+        return sg_ctx_fault(a->ctx);
     if (!complete(a) || !complete(b))
         return CUDA_ERROR_NOT_READY;
     *ms = (float)((double)(int64_t)(slot[b->slot].time_ns - slot[a->slot].time_ns) / 1e6);

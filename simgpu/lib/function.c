@@ -1,95 +1,14 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-/* function.c: attributes of functions, occupancy, libraries and the linker. */
+/* function.c: functions, libraries and the linker. */
 #include <stdio.h>
 
 #include "sg.h"
 
-#define MAX_THREADS 1024
-#define REGISTERS 32
-#define BLOCKS_PER_SM 32
-#define THREADS_PER_SM 2048
-#define SHARED_PER_SM 233472u
-#define SHARED_RESERVED 1024u
-
 CUresult sg_func_check(CUfunction f)
 {
     return sg_is(f, SG_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult get_attribute(int *v, CUfunction_attribute a, CUfunction f)
-{
-    SG_ENTER();
-    if (!v)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sg_func_check(f) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_HANDLE;
-    switch (a) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *v = MAX_THREADS;
-        break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS:
-        *v = REGISTERS;
-        break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-        *v = 90;
-        break;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *v = f->max_dynamic_shared ? f->max_dynamic_shared : 49152;
-        break;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        *v = f->carveout;
-        break;
-    default:
-        if (a < 0 || a >= CU_FUNC_ATTRIBUTE_MAX)
-            return CUDA_ERROR_INVALID_VALUE;
-        *v = 0;
-    }
-    return CUDA_SUCCESS;
-}
-
-static CUresult set_attribute(CUfunction f, CUfunction_attribute a, int v)
-{
-    SG_ENTER();
-    if (sg_func_check(f) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_HANDLE;
-    switch (a) {
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        if (v < 0 || v > (int)SG_MAX_SHARED_MEM)
-            return CUDA_ERROR_INVALID_VALUE;
-        f->max_dynamic_shared = v;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        if (v < -1 || v > 100)
-            return CUDA_ERROR_INVALID_VALUE;
-        f->carveout = v;
-        return CUDA_SUCCESS;
-    default:
-        return a >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET && a < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS
-                                                                                             : CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
-SG_API CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f)
-{
-    return get_attribute(v, a, f);
-}
-
-SG_API CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v)
-{
-    return set_attribute(f, a, v);
-}
-
-SG_API CUresult cuKernelGetAttribute(int *v, CUfunction_attribute a, CUkernel k, CUdevice dev)
-{
-    return sg_ready() && !sg_dev(dev) ? CUDA_ERROR_INVALID_DEVICE : get_attribute(v, a, (CUfunction)k);
-}
-
-SG_API CUresult cuKernelSetAttribute(CUfunction_attribute a, int v, CUkernel k, CUdevice dev)
-{
-    return sg_ready() && !sg_dev(dev) ? CUDA_ERROR_INVALID_DEVICE : set_attribute((CUfunction)k, a, v);
 }
 
 /* Settings that have no effect here. */
@@ -149,94 +68,6 @@ SG_API CUresult cuFuncLoad(CUfunction f)
 {
     SG_ENTER();
     return sg_func_check(f);
-}
-
-/* ---- occupancy ---------------------------------------------------------------------- */
-
-static int blocks_per_sm(int threads, size_t shared)
-{
-    int n = THREADS_PER_SM / ((threads + 31) / 32 * 32);
-
-    if (n > BLOCKS_PER_SM)
-        n = BLOCKS_PER_SM;
-    if (shared > SG_MAX_SHARED_MEM)
-        return 0;
-    if ((size_t)n > SHARED_PER_SM / (shared + SHARED_RESERVED))
-        n = (int)(SHARED_PER_SM / (shared + SHARED_RESERVED));
-    return n;
-}
-
-static CUresult max_blocks(int *n, CUfunction f, int threads, size_t shared)
-{
-    SG_ENTER();
-    if (!n || threads <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sg_func_check(f) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *n = threads > MAX_THREADS ? 0 : blocks_per_sm(threads, shared);
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared)
-{
-    return max_blocks(n, f, threads, shared);
-}
-
-SG_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, CUfunction f, int threads, size_t shared,
-                                                                     unsigned int flags SG_UNUSED)
-{
-    return max_blocks(n, f, threads, shared);
-}
-
-static CUresult potential(int *grid, int *block, CUfunction f, CUoccupancyB2DSize fn, size_t shared, int limit)
-{
-    int best = 0, best_threads = 0;
-
-    SG_ENTER_CTX(c);
-    if (!grid || !block)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sg_func_check(f) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (limit <= 0 || limit > MAX_THREADS)
-        limit = MAX_THREADS;
-    for (int t = limit / 32 * 32; t >= 32; t -= 32) {
-        int n = blocks_per_sm(t, fn ? fn(t) : shared);
-
-        if (n * t > best * best_threads) {
-            best = n;
-            best_threads = t;
-        }
-    }
-    *block = best_threads ? best_threads : limit;
-    *grid = best * (int)sg_state.dev[c->dev].info->multiprocessors;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f, CUoccupancyB2DSize fn,
-                                                 size_t shared, int limit)
-{
-    return potential(grid, block, f, fn, shared, limit);
-}
-
-SG_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction f, CUoccupancyB2DSize fn,
-                                                          size_t shared, int limit, unsigned int flags SG_UNUSED)
-{
-    return potential(grid, block, f, fn, shared, limit);
-}
-
-SG_API CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *n, CUfunction f, int blocks, int threads)
-{
-    size_t each;
-
-    SG_ENTER();
-    if (!n || blocks <= 0 || threads <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sg_func_check(f) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_HANDLE;
-    each = SHARED_PER_SM / (size_t)blocks;
-    each = each > SHARED_RESERVED ? each - SHARED_RESERVED : 0;
-    *n = each > SG_MAX_SHARED_MEM ? SG_MAX_SHARED_MEM : each;
-    return CUDA_SUCCESS;
 }
 
 /* ---- libraries: modules that belong to no context ------------------------------------- */

@@ -25,14 +25,58 @@ CUresult sg_func_number(CUfunction f, uint32_t *ret)
     return __builtin_expect(*ret != UINT32_MAX, 1) ? CUDA_SUCCESS : number_of(f, ret);
 }
 
-static bool dimensions(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared)
+CUresult sg_launch_check(CUfunction f, CUdevice dev, const unsigned d[6], unsigned shared)
 {
-    return gx && gy && gz && bx && by && bz && gx <= INT32_MAX && gy <= 65535 && gz <= 65535 && bx <= 1024 &&
-           by <= 1024 && bz <= 64 && (uint64_t)bx * by * bz <= 1024 && shared <= SG_MAX_SHARED_MEM;
+    const struct sg_gpu_info *i = sg_state.dev[dev].info;
+    uint64_t threads = (uint64_t)d[3] * d[4] * d[5], all = (uint64_t)shared + (unsigned)f->facts.shared;
+
+    if (!d[0] || !d[1] || !d[2] || !threads || d[0] > INT32_MAX || d[1] > 65535 || d[2] > 65535 || d[3] > 1024 ||
+        d[4] > 1024 || d[5] > 64 || threads > 1024)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* More than the default takes the attribute, and never more than there is. */
+    if (all > sg_attr(i, MAX_SHARED_MEMORY_PER_BLOCK) && (shared > (unsigned)f->max_dynamic_shared || all > sg_attr(i, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (f->facts.max_threads && threads > (unsigned)f->facts.max_threads)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((uint64_t)f->facts.registers * ((threads + 31) / 32 * 32) > sg_attr(i, MAX_REGISTERS_PER_MULTIPROCESSOR))
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return CUDA_SUCCESS;
+}
+
+uint64_t sg_shape(CUfunction f, CUdevice dev, const unsigned d[6], unsigned shared)
+{
+    const uint64_t most = ((uint64_t)1 << 40) - 1;
+    unsigned threads = d[3] * d[4] * d[5];
+    /* One word for both, so that two threads can share it; kibibytes are
+     * what a multiprocessor hands out. */
+    uint64_t key = (uint64_t)threads << 16 | (shared + 1023) / 1024 << 1 | 1, resident;
+    uint64_t last = __atomic_load_n(&f->facts.resident, __ATOMIC_RELAXED);
+    uint64_t blocks;
+
+    if (__builtin_expect(last >> 8 != key, 0)) {
+        last = key << 8 | (unsigned)sg_resident(f, dev, (int)threads, shared);
+        __atomic_store_n(&f->facts.resident, last, __ATOMIC_RELAXED);
+    }
+    resident = last & 0x3f;
+    if (__builtin_mul_overflow((uint64_t)d[0] * d[1], d[2], &blocks) || blocks > most)
+        blocks = most;
+    return blocks | (uint64_t)threads << 40 | resident << 51;
+}
+
+enum { COOPERATIVE_LAUNCH = 1, PER_THREAD = 2 };
+
+/* All blocks of a cooperative launch must be there at once. */
+static __attribute__((noinline)) CUresult fits_at_once(CUfunction f, CUdevice dev, const unsigned d[6], unsigned shared)
+{
+    uint64_t blocks = (uint64_t)d[0] * d[1], room = sg_state.dev[dev].info->multiprocessors;
+
+    room *= (unsigned)sg_resident(f, dev, (int)(d[3] * d[4] * d[5]), shared);
+    return __builtin_mul_overflow(blocks, d[2], &blocks) || blocks > room ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+                                                                          : CUDA_SUCCESS;
 }
 
 static CUresult launch(CUfunction f, const unsigned d[6], unsigned shared, CUstream h, void **params, void **extra,
-                       bool pt)
+                       unsigned how)
 {
     bool capturing;
     uint32_t number;
@@ -42,11 +86,13 @@ static CUresult launch(CUfunction f, const unsigned d[6], unsigned shared, CUstr
     SG_ENTER();
     if (__builtin_expect(sg_func_check(f) != CUDA_SUCCESS, 0))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!dimensions(d[0], d[1], d[2], d[3], d[4], d[5], shared))
-        return CUDA_ERROR_INVALID_VALUE;
     if (!sg_current())
         return CUDA_ERROR_INVALID_CONTEXT;
-    r = sg_stream_of(h, pt, &s);
+    r = sg_stream_of(h, how & PER_THREAD, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_launch_check(f, s->ctx->dev, d, shared);
+    if (r == CUDA_SUCCESS && __builtin_expect(how & COOPERATIVE_LAUNCH, 0))
+        r = fits_at_once(f, s->ctx->dev, d, shared);
     if (r == CUDA_SUCCESS)
         r = sg_capturing(s, &capturing);
     if (r != CUDA_SUCCESS)
@@ -57,7 +103,7 @@ static CUresult launch(CUfunction f, const unsigned d[6], unsigned shared, CUstr
         return sg_capture_add(s, CU_GRAPH_NODE_TYPE_KERNEL, &p);
     }
     r = sg_func_number(f, &number);
-    return r == CUDA_SUCCESS ? sg_submit(s, SG_ENTRY_KERNEL, number, 0, NULL) : r;
+    return r == CUDA_SUCCESS ? sg_submit(s, SG_ENTRY_KERNEL, number, sg_shape(f, s->ctx->dev, d, shared), NULL) : r;
 }
 
 #define KERNEL(name, pt)                                                                                        \
@@ -67,7 +113,7 @@ static CUresult launch(CUfunction f, const unsigned d[6], unsigned shared, CUstr
     {                                                                                                           \
         const unsigned d[6] = {gx, gy, gz, bx, by, bz};                                                         \
                                                                                                                 \
-        return launch(f, d, shared, s, params, extra, pt);                                                      \
+        return launch(f, d, shared, s, params, extra, pt ? PER_THREAD : 0);                                                      \
     }
 KERNEL(cuLaunchKernel, false)
 KERNEL(cuLaunchKernel_ptsz, true)
@@ -78,20 +124,73 @@ KERNEL(cuLaunchKernel_ptsz, true)
     {                                                                                                           \
         const unsigned d[6] = {gx, gy, gz, bx, by, bz};                                                         \
                                                                                                                 \
-        return launch(f, d, shared, s, params, NULL, pt);                                                       \
+        return launch(f, d, shared, s, params, NULL, COOPERATIVE_LAUNCH | (pt ? PER_THREAD : 0));                                                       \
     }
 COOPERATIVE(cuLaunchCooperativeKernel, false)
 COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
 
+/* A cluster must divide the grid; above 8 blocks the function must allow it. */
+static CUresult cluster_check(CUfunction f, const unsigned d[6], unsigned x, unsigned y, unsigned z)
+{
+    uint64_t n = (uint64_t)x * y * z;
+
+    if (!x && !y && !z)
+        return CUDA_SUCCESS;
+    if (!n || d[0] % x || d[1] % y || d[2] % z)
+        return CUDA_ERROR_INVALID_VALUE;
+    return n > (f->facts.nonportable ? 16u : 8u) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+}
+
+/* Attributes that change when a launch begins, but not what it takes, are
+ * accepted: a kernel begins when those before it in its stream are done, as
+ * programs may not rely on more. */
+static CUresult attributes(const CUlaunchConfig *c, CUfunction f, const unsigned d[6], unsigned *how)
+{
+    CUcontext ctx = sg_current();
+    CUresult r = CUDA_SUCCESS;
+
+    for (unsigned i = 0; i < c->numAttrs && r == CUDA_SUCCESS; i++) {
+        const CUlaunchAttributeValue *v = &c->attrs[i].value;
+
+        switch ((int)c->attrs[i].id) {
+        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+            if (v->cooperative)
+                *how |= COOPERATIVE_LAUNCH;
+            break;
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            if (sg_state.dev[ctx->dev].info->capability < 90)
+                r = CUDA_ERROR_NOT_SUPPORTED;
+            else
+                r = cluster_check(f, d, v->clusterDim.x, v->clusterDim.y, v->clusterDim.z);
+            break;
+        default:
+            if (c->attrs[i].id < 0 || c->attrs[i].id > 16)
+                r = CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    return r;
+}
+
 static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, void **params, void **extra, bool pt)
 {
-    unsigned d[6];
+    unsigned d[6], how = pt ? PER_THREAD : 0;
+    CUresult r;
 
+    SG_ENTER();
     if (!c || (c->numAttrs && !c->attrs))
-        return sg_ready() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
+        return CUDA_ERROR_INVALID_VALUE;
     memcpy(d, (const unsigned[6]){c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ},
            sizeof(d));
-    return launch(f, d, c->sharedMemBytes, c->hStream, params, extra, pt);
+    if (c->numAttrs) {
+        if (sg_func_check(f) != CUDA_SUCCESS)
+            return CUDA_ERROR_INVALID_HANDLE;
+        if (!sg_current())
+            return CUDA_ERROR_INVALID_CONTEXT;
+        r = attributes(c, f, d, &how);
+        if (r != CUDA_SUCCESS)
+            return r;
+    }
+    return launch(f, d, c->sharedMemBytes, c->hStream, params, extra, how);
 }
 
 SG_API CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
@@ -116,7 +215,7 @@ SG_API CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, u
         CUDA_LAUNCH_PARAMS *p = &list[i];
         const unsigned d[6] = {p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX, p->blockDimY, p->blockDimZ};
 
-        r = p->hStream > CU_STREAM_PER_THREAD ? launch(p->function, d, p->sharedMemBytes, p->hStream, p->kernelParams, NULL, false)
+        r = p->hStream > CU_STREAM_PER_THREAD ? launch(p->function, d, p->sharedMemBytes, p->hStream, p->kernelParams, NULL, COOPERATIVE_LAUNCH)
                                               : CUDA_ERROR_INVALID_VALUE;
     }
     return r;
@@ -181,7 +280,7 @@ static CUresult launch_grid(CUfunction f, int w, int h, CUstream s)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(d, (const unsigned[6]){(unsigned)w, (unsigned)h, 1, (unsigned)f->block[0], (unsigned)f->block[1],
                                   (unsigned)f->block[2]}, sizeof(d));
-    return launch(f, d, f->shared, s, NULL, NULL, false);
+    return launch(f, d, f->shared, s, NULL, NULL, 0);
 }
 
 SG_API CUresult cuLaunch(CUfunction f)

@@ -57,6 +57,7 @@ CUfunction sg_module_function(CUmodule m, const char *name, size_t len)
     f->number = UINT32_MAX;
     f->module = m;
     f->carveout = -1;
+    f->facts.registers = 32;
     f->block[0] = f->block[1] = f->block[2] = 1;
     f->next = m->table[h];
     m->table[h] = f;

@@ -243,7 +243,7 @@ static CUresult wait_streams(CUcontext ctx, bool blocking_only)
         r = sg_wait(all[n].slot, all[n].pushed);
     if (all != few)
         free(all);
-    return r;
+    return r == CUDA_SUCCESS ? sg_ctx_fault(ctx) : r;
 }
 
 /* Waits for all streams of a context. */

@@ -134,6 +134,19 @@ struct CUevent_st {
     size_t ndeps;
 };
 
+/* What a function needs of a multiprocessor. */
+struct sg_function_facts {
+    int registers; /* of a thread */
+    int shared;    /* static, bytes of a block */
+    int local;     /* bytes of a thread */
+    int constant;
+    int max_threads; /* of a block; 0: the card's limit */
+    int cluster[3];  /* that the code demands; 0: none */
+    int need[3];     /* what cuFuncSetAttribute asked for; 0: none */
+    bool nonportable;
+    uint64_t resident; /* sg_shape's: of the newest launch's block */
+};
+
 struct CUfunc_st {
     uint32_t magic;
     uint32_t number; /* the host's; UINT32_MAX until the first launch */
@@ -143,6 +156,7 @@ struct CUfunc_st {
     int carveout;
     int block[3]; /* cuFuncSetBlockShape */
     unsigned shared;
+    struct sg_function_facts facts;
     CUfunction next; /* in the hash chain */
 };
 /* A kernel of a library may be launched as if it were a function, so it is one. */
@@ -231,7 +245,9 @@ static inline bool sg_ready(void)
     SG_ENTER();                           \
     c = sg_current();                     \
     if (__builtin_expect(!c || !c->alive, 0)) \
-        return c ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT
+        return c ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT; \
+    if (__builtin_expect(sg_ctx_fault(c) != CUDA_SUCCESS, 0)) \
+        return sg_ctx_fault(c)
 
 static inline void sg_lock(void)
 {
@@ -261,6 +277,12 @@ CUresult sg_ctx_wait_blocking(CUcontext ctx);
 uint64_t sg_now(void);
 CUresult sg_host_function(CUstream s, CUhostFn fn, void *arg, CUstreamCallback cb);
 bool sg_host_unfinished(void); /* host functions are queued or run */
+
+/* The error that broke a context, which every later call in it returns. */
+static inline CUresult sg_ctx_fault(CUcontext c)
+{
+    return (CUresult)__atomic_load_n(&sg_conn.shm->ctx_fault[c->id % SG_CONTEXT_SLOTS], __ATOMIC_ACQUIRE);
+}
 
 /* ---- streams (stream.c) ------------------------------------------------- */
 /* The stream behind a handle for the current context; per_thread selects what
@@ -307,6 +329,14 @@ struct CUarray_st {
 
 /* ---- functions (module.c) ------------------------------------------------ */
 CUresult sg_func_check(CUfunction f);
+/* A device attribute that is a size or number. */
+#define sg_attr(info, name) ((unsigned)(info)->attribute[CU_DEVICE_ATTRIBUTE_##name])
+/* Blocks of f that one multiprocessor of dev holds at once; 0: it cannot run. */
+int sg_resident(CUfunction f, CUdevice dev, int threads, size_t dynamic_shared);
+/* What a launch occupies, as KERNEL entries and graph parts carry it. */
+uint64_t sg_shape(CUfunction f, CUdevice dev, const unsigned d[6], unsigned shared);
+/* Whether a card can run the launch at all. */
+CUresult sg_launch_check(CUfunction f, CUdevice dev, const unsigned d[6], unsigned shared);
 CUresult sg_func_number(CUfunction f, uint32_t *ret);
 CUfunction sg_module_function(CUmodule m, const char *name, size_t len); /* the lock is held */
 void sg_module_free_context(CUcontext ctx);

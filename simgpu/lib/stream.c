@@ -73,13 +73,15 @@ CUresult sg_stream_of(CUstream h, bool per_thread, CUstream *ret)
         if (!sg_is(h, SG_STREAM))
             return CUDA_ERROR_INVALID_HANDLE;
         *ret = h;
-        return CUDA_SUCCESS;
+        return sg_ctx_fault(h->ctx);
     }
     c = sg_current();
     if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!c->alive)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (__builtin_expect(sg_ctx_fault(c) != CUDA_SUCCESS, 0))
+        return sg_ctx_fault(c);
     if (h == CU_STREAM_PER_THREAD || (!h && per_thread))
         return per_thread_stream(c, ret);
     *ret = c->legacy;
@@ -169,7 +171,9 @@ CUresult sg_stream_drain(CUstream s)
         if (o)
             r = sg_ctx_wait_blocking(s->ctx);
     }
-    return r == CUDA_SUCCESS ? sg_wait(s->slot, __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE)) : r;
+    if (r == CUDA_SUCCESS)
+        r = sg_wait(s->slot, __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE));
+    return r == CUDA_SUCCESS ? sg_ctx_fault(s->ctx) : r;
 }
 
 static CUresult synchronize(CUstream h, bool pt)

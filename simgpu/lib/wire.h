@@ -61,16 +61,28 @@
 #define SG_STREAM_LEGACY 2u
 
 /* ---- ring entries ------------------------------------------------------ */
-#define SG_ENTRY_KERNEL 1u /* arg: function */
+#define SG_ENTRY_KERNEL 1u /* arg: function; arg64: sg_shape(), what it occupies */
 #define SG_ENTRY_GRAPH 2u  /* arg: graph */
 #define SG_ENTRY_EVENT 3u  /* arg: event slot, arg64: generation */
 #define SG_ENTRY_WAIT 4u   /* arg: event slot, arg64: generation */
 #define SG_ENTRY_HOST 5u   /* the client runs a function, then says SG_OP_HOST_DONE */
+#define SG_ENTRY_COPY 16u  /* arg: SG_COPY_…; arg64: bytes */
+#define SG_ENTRY_FILL 17u  /* arg64: bytes */
+
+#define SG_COPY_HTOD 1u
+#define SG_COPY_DTOH 2u
+#define SG_COPY_DTOD 3u
+#define SG_COPY_PEER 4u
+#define SG_COPY_HOST 5u /* the program's processor does it: no engine's time */
+#define SG_COPY_WAY 0xffu
+#define SG_COPY_PINNED 0x100u
+#define SG_COPY_PIECES_SHIFT 16u /* above: number of pieces, each of which has the fixed cost; 0 is 1 */
 
 #define SG_RING_ENTRIES 1024u
 #define SG_STREAM_SLOTS 1024u
 #define SG_EVENT_SLOTS 65536u
 #define SG_HOST_SLOTS 1024u
+#define SG_CONTEXT_SLOTS 4096u
 
 /* ---- waiting on a virtual clock ------------------------------------------ */
 #define SG_WAITERS 1024u
@@ -130,6 +142,8 @@ struct sg_gpu_info {
     uint32_t capability; /* major * 10 + minor */
     uint64_t reserved_bytes; /* NVML's total is memory_bytes + this */
     int32_t attribute[SG_ATTRIBUTES]; /* cuDeviceGetAttribute, by CUdevice_attribute */
+    uint32_t stream_priorities; /* 0, the least, to -(this - 1) */
+    uint32_t timed_copies;      /* copies take time: they are submitted */
 };
 
 struct sg_graph_part {
@@ -250,6 +264,7 @@ struct sg_shared {
     struct sg_stream_slot stream[SG_STREAM_SLOTS];
     struct sg_event_slot event[SG_EVENT_SLOTS];
     struct sg_waits waits;
+    uint32_t ctx_fault[SG_CONTEXT_SLOTS]; /* host: by context modulo this: 0, or the error that broke it */
 };
 
 _Static_assert(sizeof(struct sg_request) == 40, "request");

@@ -91,8 +91,6 @@ func (g GPU) Validate() error {
 		return fieldError("memory.reserved_bytes", "%d: want less than total_bytes, %d", g.Memory.ReservedBytes, g.Memory.TotalBytes)
 	case g.Memory.ContextBytes >= g.Memory.Usable():
 		return fieldError("memory.context_bytes", "%d: want less than what is usable, %d", g.Memory.ContextBytes, g.Memory.Usable())
-	case g.Engine.Slice == 0:
-		return fieldError("engine.slice", "missing")
 	case g.Power.MinLimitMW > g.Power.DefaultLimitMW || g.Power.DefaultLimitMW > g.Power.MaxLimitMW:
 		return fieldError("power.default_limit_mw", "%d: want %d to %d, the least and the greatest limit", g.Power.DefaultLimitMW, g.Power.MinLimitMW, g.Power.MaxLimitMW)
 	case g.PCIe.Gen > g.PCIe.MaxGen || g.PCIe.Width > g.PCIe.MaxWidth:
@@ -101,6 +99,9 @@ func (g GPU) Validate() error {
 		return fieldError("pci.bus_id", "%q: want the form 0000:1A:00.0", g.PCI.BusID)
 	case g.UUID != "" && !uuidForm.MatchString(g.UUID):
 		return fieldError("uuid", "%q: want the form GPU-01234567-89ab-cdef-0123-456789abcdef", g.UUID)
+	}
+	if err := g.Engine.Validate(); err != nil {
+		return fieldError("engine", "%v", err)
 	}
 	return g.checkOverride()
 }

@@ -10,8 +10,6 @@
 // range is an error that names it. The package starts nothing and knows no host.
 package profile
 
-import "time"
-
 // Profile is what one file describes: a kind of card, and if it lists them, the
 // devices of a node.
 type Profile struct {
@@ -177,12 +175,4 @@ type NVLink struct {
 	Links         int  `yaml:"links_per_gpu" min:"0" max:"36"`
 	BandwidthMBps int  `yaml:"bandwidth_per_link_mbps" min:"0" max:"1000000"` // MB/s a direction, as NVML counts
 	C2C           bool `yaml:"c2c_enabled"`
-}
-
-// Engine is how the card shares its time. Slice and SwitchCost count for the
-// whole node: those of its first GPU.
-type Engine struct {
-	Slice      time.Duration `yaml:"slice" min:"10us" max:"10s"`     // turn of a context while others have work
-	SwitchCost time.Duration `yaml:"switch_cost" min:"0s" max:"1s"`  // lost when contexts change
-	KernelTime time.Duration `yaml:"kernel_time" min:"0s" max:"24h"` // of a kernel that no table names
 }

@@ -96,7 +96,7 @@ func TestNamesAreFiles(t *testing.T) {
 	}
 	null, _ := Load("null")
 	exact, _ := Load(Exact)
-	if null.GPU.Memory.ContextBytes != 0 || null.GPU.Engine.KernelTime != 0 || null.GPU.Name != exact.GPU.Name {
+	if null.GPU.Memory.ContextBytes != 0 || null.GPU.Engine.KernelTime != "0s" || null.GPU.Name != exact.GPU.Name {
 		t.Errorf("null is %+v", null.GPU)
 	}
 }

@@ -36,6 +36,14 @@ func (r *trace) Done(s *Stream, seq uint64, t Time) {
 	fmt.Fprintf(r, "done %v %d %d\n", s.Owner, seq, t)
 }
 
+func (r *trace) Began(s *Stream, tag uint64, t Time) {
+	fmt.Fprintf(r, "began %v %d %d\n", s.Owner, tag, t)
+}
+
+func (r *trace) Preempted(s *Stream, tag uint64, t Time) {
+	fmt.Fprintf(r, "preempted %v %d %d\n", s.Owner, tag, t)
+}
+
 func (r *trace) Recorded(e EventID, gen uint64, t Time) {
 	r.recorded[e] = t
 	fmt.Fprintf(r, "recorded %d %d %d\n", e, gen, t)
@@ -46,9 +54,15 @@ func (r *trace) HostDue(s *Stream, seq uint64, t Time) {
 	fmt.Fprintf(r, "due %v %d %d\n", s.Owner, seq, t)
 }
 
-func (r *trace) Ran(c *Context, from, to Time) {
-	r.ran[c] += to - from
-	fmt.Fprintf(r, "ran %v %d %d\n", c.Owner, from, to)
+func (r *trace) Ran(c *Context, on EngineKind, from, to, ns Time) {
+	if on == Compute {
+		r.ran[c] += ns
+	}
+	fmt.Fprintf(r, "ran %v %d %d %d %d\n", c.Owner, on, from, to, ns)
+}
+
+func (r *trace) Faulted(c *Context, code int32, t Time) {
+	fmt.Fprintf(r, "faulted %v %d %d\n", c.Owner, code, t)
 }
 
 var _ Sink = (*trace)(nil)
@@ -71,9 +85,9 @@ func saturate(m *Machine, end Time, step Time, load map[*Stream]Time) {
 func TestTwoSaturatingContextsShareEvenly(t *testing.T) {
 	for _, d := range [][2]Time{{1 * ms, 1 * ms}, {50 * us, 5 * ms}, {10 * us, 30 * ms}} {
 		r := newTrace()
-		m := New(Config{GPUs: 1, Slice: 2 * ms}, 0, r)
+		m := New([]GPU{{Slice: 2 * ms}}, 0, r)
 		a, b := m.AddContext(0, "a"), m.AddContext(0, "b")
-		load := map[*Stream]Time{m.AddStream(a, Blocking, "a0"): d[0], m.AddStream(b, Blocking, "b0"): d[1]}
+		load := map[*Stream]Time{m.AddStream(a, Blocking, 0, "a0"): d[0], m.AddStream(b, Blocking, 0, "b0"): d[1]}
 		saturate(m, 2000*ms, 1*ms, load)
 		share := float64(a.Executed) / float64(a.Executed+b.Executed)
 		if share < 0.498 || share > 0.502 {
@@ -90,9 +104,9 @@ func TestTwoSaturatingContextsShareEvenly(t *testing.T) {
 
 func TestLongKernelIsPreemptedAndElapsedIncludesNeighbours(t *testing.T) {
 	r := newTrace()
-	m := New(Config{GPUs: 1, Slice: 2 * ms}, 0, r)
+	m := New([]GPU{{Slice: 2 * ms}}, 0, r)
 	a, b := m.AddContext(0, "a"), m.AddContext(0, "b")
-	sa, sb := m.AddStream(a, Blocking, "a0"), m.AddStream(b, Blocking, "b0")
+	sa, sb := m.AddStream(a, Blocking, 0, "a0"), m.AddStream(b, Blocking, 0, "b0")
 	m.Submit(sa, mark(1, 1))
 	m.Submit(sa, exec(5*ms))
 	m.Submit(sa, mark(2, 1))
@@ -109,10 +123,10 @@ func TestLongKernelIsPreemptedAndElapsedIncludesNeighbours(t *testing.T) {
 
 func TestIdleContextIsPassedOver(t *testing.T) {
 	r := newTrace()
-	m := New(Config{GPUs: 1, Slice: 2 * ms}, 0, r)
+	m := New([]GPU{{Slice: 2 * ms}}, 0, r)
 	a := m.AddContext(0, "a")
 	m.AddContext(0, "idle")
-	sa := m.AddStream(a, Blocking, "a0")
+	sa := m.AddStream(a, Blocking, 0, "a0")
 	m.Submit(sa, exec(7*ms))
 	m.Advance(10 * ms)
 	if r.done[sa][0] != 7*ms {
@@ -127,9 +141,9 @@ func TestIdleContextIsPassedOver(t *testing.T) {
 
 func TestSwitchCost(t *testing.T) {
 	r := newTrace()
-	m := New(Config{GPUs: 1, Slice: 1 * ms, SwitchCost: 100 * us}, 0, r)
+	m := New([]GPU{{Slice: 1 * ms, SwitchCost: 100 * us}}, 0, r)
 	a, b := m.AddContext(0, "a"), m.AddContext(0, "b")
-	sa, sb := m.AddStream(a, Blocking, "a0"), m.AddStream(b, Blocking, "b0")
+	sa, sb := m.AddStream(a, Blocking, 0, "a0"), m.AddStream(b, Blocking, 0, "b0")
 	m.Submit(sa, exec(2*ms))
 	m.Submit(sb, exec(1*ms))
 	m.Advance(50 * ms)
@@ -141,10 +155,10 @@ func TestSwitchCost(t *testing.T) {
 
 func TestStreamsOfOneContextRunInSubmissionOrder(t *testing.T) {
 	r := newTrace()
-	m := New(Config{GPUs: 1, Slice: 2 * ms}, 0, r)
+	m := New([]GPU{{Slice: 2 * ms}}, 0, r)
 	c := m.AddContext(0, "c")
-	legacy := m.AddStream(c, Legacy, "legacy")
-	x, y, free := m.AddStream(c, Blocking, "x"), m.AddStream(c, Blocking, "y"), m.AddStream(c, NonBlocking, "free")
+	legacy := m.AddStream(c, Legacy, 0, "legacy")
+	x, y, free := m.AddStream(c, Blocking, 0, "x"), m.AddStream(c, Blocking, 0, "y"), m.AddStream(c, NonBlocking, 0, "free")
 	m.Submit(x, Op{Kind: Host})
 	m.Submit(legacy, exec(1*ms)) // behind x
 	m.Submit(y, exec(1*ms))      // behind legacy
@@ -167,9 +181,9 @@ func TestStreamsOfOneContextRunInSubmissionOrder(t *testing.T) {
 
 func TestWaitAcrossGPUs(t *testing.T) {
 	r := newTrace()
-	m := New(Config{GPUs: 2, Slice: 2 * ms}, 0, r)
+	m := New([]GPU{{Slice: 2 * ms}, {Slice: 2 * ms}}, 0, r)
 	a, b := m.AddContext(0, "a"), m.AddContext(1, "b")
-	sa, sb := m.AddStream(a, Blocking, "a0"), m.AddStream(b, Blocking, "b0")
+	sa, sb := m.AddStream(a, Blocking, 0, "a0"), m.AddStream(b, Blocking, 0, "b0")
 	m.Submit(sb, Op{Kind: Wait, Event: 9, Gen: 1})
 	m.Submit(sb, exec(1*ms))
 	m.Submit(sa, exec(4*ms))
@@ -182,9 +196,9 @@ func TestWaitAcrossGPUs(t *testing.T) {
 
 func TestRemoveContextDropsItsWork(t *testing.T) {
 	r := newTrace()
-	m := New(Config{GPUs: 1, Slice: 2 * ms}, 0, r)
+	m := New([]GPU{{Slice: 2 * ms}}, 0, r)
 	a, b := m.AddContext(0, "a"), m.AddContext(0, "b")
-	sa, sb := m.AddStream(a, Blocking, "a0"), m.AddStream(b, Blocking, "b0")
+	sa, sb := m.AddStream(a, Blocking, 0, "a0"), m.AddStream(b, Blocking, 0, "b0")
 	m.Submit(sa, exec(1000*ms))
 	m.Submit(sb, exec(3*ms))
 	m.Advance(1 * ms)
@@ -199,8 +213,8 @@ func TestRemoveContextDropsItsWork(t *testing.T) {
 }
 
 func TestRemaining(t *testing.T) {
-	m := New(Config{GPUs: 1, Slice: 2 * ms}, 0, newTrace())
-	s := m.AddStream(m.AddContext(0, "a"), Blocking, "s")
+	m := New([]GPU{{Slice: 2 * ms}}, 0, newTrace())
+	s := m.AddStream(m.AddContext(0, "a"), Blocking, 0, "s")
 	m.Submit(s, exec(1*ms))
 	last := m.Submit(s, exec(2*ms))
 	m.Advance(500 * us)
@@ -220,13 +234,16 @@ func TestRemaining(t *testing.T) {
 func random(seed int64, step Time) string {
 	rng := rand.New(rand.NewSource(seed))
 	r := newTrace()
-	m := New(Config{GPUs: 2, Slice: 2 * ms, SwitchCost: 20 * us}, 0, r)
+	m := New([]GPU{
+		{Slice: 2 * ms, SwitchCost: 20 * us, CopySlice: 100 * us},
+		{Slice: 2 * ms, SMs: 8, Concurrent: 4},
+	}, 0, r)
 	var streams []*Stream
 	for c := range 6 {
 		ctx := m.AddContext(c%2, c)
-		streams = append(streams, m.AddStream(ctx, Legacy, c*10))
+		streams = append(streams, m.AddStream(ctx, Legacy, 0, c*10))
 		for s := range 3 {
-			streams = append(streams, m.AddStream(ctx, StreamKind(s%2), c*10+s+1))
+			streams = append(streams, m.AddStream(ctx, StreamKind(s%2), -s, c*10+s+1))
 		}
 	}
 	at := Time(0)
@@ -244,6 +261,10 @@ func random(seed int64, step Time) string {
 			if i > 200 {
 				m.Submit(s, Op{Kind: Wait, Event: EventID(i - 100 - rng.Intn(100)), Gen: uint64(rng.Intn(2))})
 			}
+		case 2:
+			m.Submit(s, Op{Kind: Exec, On: CopyIn + EngineKind(rng.Intn(3)), Dur: Time(rng.Intn(900)) * us})
+		case 3:
+			m.Submit(s, Op{Kind: Exec, Dur: Time(rng.Intn(900)) * us, SMs: rng.Intn(9), Fault: int32(rng.Intn(400) / 399)})
 		default:
 			m.Submit(s, exec(Time(rng.Intn(4000))*us/8))
 		}
@@ -275,8 +296,8 @@ func TestSameInputSameTrace(t *testing.T) {
 }
 
 func BenchmarkSubmitAndRun(b *testing.B) {
-	m := New(Config{GPUs: 1, Slice: 2 * ms}, 0, nop{})
-	s := m.AddStream(m.AddContext(0, "a"), Blocking, "s")
+	m := New([]GPU{{Slice: 2 * ms}}, 0, nop{})
+	s := m.AddStream(m.AddContext(0, "a"), Blocking, 0, "s")
 	for i := 0; b.Loop(); i++ {
 		m.Submit(s, exec(10*us))
 		if i%64 == 63 {
@@ -287,7 +308,11 @@ func BenchmarkSubmitAndRun(b *testing.B) {
 
 type nop struct{}
 
-func (nop) Done(*Stream, uint64, Time)     {}
-func (nop) Recorded(EventID, uint64, Time) {}
-func (nop) HostDue(*Stream, uint64, Time)  {}
-func (nop) Ran(*Context, Time, Time)       {}
+func (nop) Began(*Stream, uint64, Time)     {}
+func (nop) Preempted(*Stream, uint64, Time) {}
+func (nop) Done(*Stream, uint64, Time)      {}
+func (nop) Recorded(EventID, uint64, Time)  {}
+func (nop) HostDue(*Stream, uint64, Time)   {}
+func (nop) Faulted(*Context, int32, Time)   {}
+
+func (nop) Ran(*Context, EngineKind, Time, Time, Time) {}

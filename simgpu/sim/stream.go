@@ -22,11 +22,13 @@ type Stream struct {
 
 	ctx      *Context
 	kind     StreamKind
+	priority int
 	ops      []queued
-	first    int    // index of the head in ops
-	done     uint64 // operations complete
-	enqueued Time   // engine time ever queued here
-	executed Time   // of which has run
+	first    int        // index of the head in ops
+	home     EngineKind // of the newest operation
+	done     uint64     // operations complete
+	enqueued Time       // engine time ever queued here
+	executed Time       // of which has run
 }
 
 type queued struct {
@@ -35,6 +37,17 @@ type queued struct {
 	remaining Time
 	total     Time // Stream.enqueued at this operation's end
 	hostDue   bool
+	begun     bool // it has run, and is to be resumed before others begin
+}
+
+func (op *queued) engine(s *Stream) *engine { return s.ctx.gpu.engine[op.On] }
+
+// sms returns the multiprocessors that the operation occupies.
+func (op *queued) sms(cfg *GPU) int {
+	if op.SMs <= 0 || op.SMs > cfg.SMs {
+		return cfg.SMs
+	}
+	return op.SMs
 }
 
 // Context returns the context that s belongs to.
@@ -52,20 +65,26 @@ func (s *Stream) push(op Op, ordinal uint64) uint64 {
 	if op.Kind != Exec || op.Dur < 0 {
 		op.Dur = 0
 	}
-	if s.len() == 0 {
-		s.ctx.busy = append(s.ctx.busy, s)
+	if op.Kind != Exec || op.On >= engineKinds {
+		op.On = s.home
 	}
+	s.home = op.On
 	if s.first > 64 && s.first > len(s.ops)/2 {
 		s.ops = append(s.ops[:0], s.ops[s.first:]...)
 		s.first = 0
 	}
 	s.enqueued += op.Dur
 	s.ops = append(s.ops, queued{Op: op, ordinal: ordinal, remaining: op.Dur, total: s.enqueued})
+	if s.len() == 1 {
+		s.ctx.busy = append(s.ctx.busy, s)
+		s.head().engine(s).heads++
+	}
 	return s.done + uint64(s.len())
 }
 
 // complete takes the head off.
 func (s *Stream) complete(m *Machine) {
+	s.head().engine(s).heads--
 	s.first++
 	s.done++
 	if s.len() == 0 {
@@ -73,17 +92,19 @@ func (s *Stream) complete(m *Machine) {
 		if k := slices.Index(s.ctx.busy, s); k >= 0 {
 			s.ctx.busy = slices.Delete(s.ctx.busy, k, k+1)
 		}
+	} else {
+		s.head().engine(s).heads++
 	}
 	m.sink.Done(s, s.done, m.now)
 }
 
 // eligible reports whether the head may run.
-func (s *Stream) eligible() bool {
+func (s *Stream) eligible(m *Machine) bool {
 	op := s.head()
 	if op.hostDue {
 		return false
 	}
-	if op.Kind == Wait && s.ctx.e.m.events[op.Event] < op.Gen {
+	if op.Kind == Wait && m.events[op.Event] < op.Gen {
 		return false
 	}
 	switch s.kind {

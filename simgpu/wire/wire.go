@@ -45,11 +45,24 @@ const (
 	EntryEvent  = 3
 	EntryWait   = 4
 	EntryHost   = 5
+	EntryCopy   = 16
+	EntryFill   = 17
+
+	CopyHtoD        = 1
+	CopyDtoH        = 2
+	CopyDtoD        = 3
+	CopyPeer        = 4
+	CopyHost        = 5
+	CopyWay         = 0xff
+	CopyPinned      = 0x100
+	CopyPiecesShift = 16
 
 	RingEntries = 1024
 	StreamSlots = 1024
 	EventSlots  = 65536
 	HostSlots   = 1024
+
+	ContextSlots = 4096
 
 	Waiters       = 1024
 	WaiterFree    = 0
@@ -75,6 +88,9 @@ const (
 	CUDAInvalidDevice  = 101
 	CUDAInvalidContext = 201
 	CUDAInvalidHandle  = 400
+	CUDAIllegalAddress = 700
+	CUDALaunchTimeout  = 702
+	CUDALaunchFailed   = 719
 )
 
 // Request is struct sg_request without the bytes that follow it.
@@ -94,22 +110,24 @@ type Reply struct {
 
 // GPUInfo is struct sg_gpu_info.
 type GPUInfo struct {
-	Name            [96]byte
-	UUID            [48]byte
-	Serial          [32]byte
-	UUIDBytes       [16]byte
-	MemoryBytes     uint64
-	ContextBytes    uint64
-	Multiprocessors uint32
-	Minor           uint32
-	PCIDomain       uint32
-	PCIBus          uint32
-	PCIDevice       uint32
-	PCIDeviceID     uint32
-	PCISubsystemID  uint32
-	Capability      uint32
-	ReservedBytes   uint64
-	Attribute       [Attributes]int32
+	Name             [96]byte
+	UUID             [48]byte
+	Serial           [32]byte
+	UUIDBytes        [16]byte
+	MemoryBytes      uint64
+	ContextBytes     uint64
+	Multiprocessors  uint32
+	Minor            uint32
+	PCIDomain        uint32
+	PCIBus           uint32
+	PCIDevice        uint32
+	PCIDeviceID      uint32
+	PCISubsystemID   uint32
+	Capability       uint32
+	ReservedBytes    uint64
+	Attribute        [Attributes]int32
+	StreamPriorities uint32
+	TimedCopies      uint32
 }
 
 // GPUState is struct sg_gpu_state. Its fields are written with atomic stores.
@@ -209,4 +227,5 @@ type Shared struct {
 	Stream         [StreamSlots]StreamSlot
 	Event          [EventSlots]EventSlot
 	Waits          Waits
+	ContextFault   [ContextSlots]uint32
 }

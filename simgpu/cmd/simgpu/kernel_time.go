@@ -6,25 +6,34 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"time"
+	"os"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/gpushare/gpushare/simgpu/kernel"
 )
 
 func kernelTimeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "kernel-time",
-		Usage:     "set how long kernels run, by function name",
+		Usage:     "set how long kernels run and how they end, by function name",
+		UsageText: "simgpu kernel-time --dir DIR k=50us 'gemm*=3us+2us/wave~10%' bad=1ms+trap stuck=hang\nsimgpu kernel-time --dir DIR --file FILE",
 		ArgsUsage: "NAME=TIME…",
-		Flags:     []cli.Flag{dirFlag()},
+		Flags: []cli.Flag{
+			dirFlag(),
+			&cli.StringSliceFlag{Name: "file", Usage: "`FILE` of such rules, one a line; may be repeated"},
+		},
 		Action: func(c *cli.Context) error {
-			times, err := parseTimes(c.Args().Slice())
+			rules, err := kernelRules(c.Args().Slice(), c.StringSlice("file"))
 			if err != nil {
 				return err
 			}
-			if len(times) == 0 {
+			if len(rules) == 0 {
 				return errors.New("kernel-time: want NAME=TIME, for example k=50us")
+			}
+			times := make([]string, len(rules))
+			for i, r := range rules {
+				times[i] = r.Name + "=" + r.Spec.String()
 			}
 			a, err := adminOf(c)
 			if err != nil {
@@ -35,18 +44,20 @@ func kernelTimeCommand() *cli.Command {
 	}
 }
 
-func parseTimes(args []string) (map[string]time.Duration, error) {
-	m := map[string]time.Duration{}
-	for _, a := range args {
-		i := strings.LastIndex(a, "=")
-		if i <= 0 {
-			return nil, fmt.Errorf("kernel time %q: want NAME=TIME, for example k=50us", a)
+// kernelRules reads rules from files and then from texts, which so win.
+func kernelRules(texts, files []string) (rules []kernel.Rule, err error) {
+	for _, path := range files {
+		f, err := os.Open(path) //nolint:gosec // the operator's path
+		if err != nil {
+			return nil, fmt.Errorf("read kernel times: %w", err)
 		}
-		d, err := time.ParseDuration(a[i+1:])
-		if err != nil || d < 0 {
-			return nil, fmt.Errorf("kernel time %q: want a time like 50us or 5ms", a)
+		some, err := kernel.ReadRules(f)
+		_ = f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read kernel times from %s: %w", path, err)
 		}
-		m[a[:i]] = d
+		rules = append(rules, some...)
 	}
-	return m, nil
+	more, err := kernel.ParseRules(texts)
+	return append(rules, more...), err //nolint:wrapcheck // says everything
 }

@@ -60,7 +60,7 @@ func settings(c *cli.Context) (*setup, error) {
 		layout:  node.Layout{Dir: dir, Version: api.Default.Version},
 		ignored: n.Ignored,
 	}
-	if s.host.KernelTimes, err = parseTimes(c.StringSlice("kernel-time")); err != nil {
+	if s.host.Kernels, err = kernelRules(c.StringSlice("kernel-time"), c.StringSlice("kernel-times")); err != nil {
 		return nil, err
 	}
 	if s.host.Clock, err = clockOf(c); err != nil {
@@ -91,6 +91,9 @@ func override(c *cli.Context, g *profile.GPU) (err error) {
 	length("switch-cost", &g.Engine.SwitchCost, 0, time.Second)
 	if err == nil && c.IsSet("memory") && g.Memory.TotalBytes < 1<<20 {
 		err = fmt.Errorf("memory %d bytes: must be at least 1 MiB", g.Memory.TotalBytes)
+	}
+	if c.IsSet("sharing") {
+		g.Engine.Sharing = c.String("sharing")
 	}
 	if c.IsSet("model") {
 		g.Name = c.String("model")

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/gpushare/gpushare/simgpu/kernel"
+	"github.com/gpushare/gpushare/simgpu/profile"
+	"github.com/gpushare/gpushare/simgpu/sim"
+	"github.com/gpushare/gpushare/simgpu/wire"
+)
+
+func TestKernelOps(t *testing.T) {
+	cfg := testConfig()
+	cfg.GPUs[0].Engine.Watchdog = time.Second
+	cfg.Kernels, _ = kernel.ParseRules([]string{"k=1ms", "w*=1us/wave", "bad=2ms+trap", "stuck=hang", "v=1ms~20%"})
+	h, err := New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cc := &clientContext{}
+	k, other := h.names.intern("k"), h.names.intern("other")
+	if h.names.intern("k") != k || k == other || k == 0 {
+		t.Errorf("numbers %d and %d", k, other)
+	}
+	// 4 multiprocessors, 8 blocks of 256 threads on each: 33 blocks are two waves.
+	const shape = 256 << 40
+	for name, want := range map[string]sim.Op{
+		"k":     {Dur: 1e6, SMs: 4},
+		"other": {Dur: 1e4, SMs: 4},
+		"wave":  {Dur: 2e3, SMs: 4},
+		"bad":   {Dur: 2e6, SMs: 4, Fault: 719},
+		"stuck": {Dur: 1e9, SMs: 4, Fault: 702},
+	} {
+		want.Tag = uint64(h.names.intern(name))
+		if got := h.kernelOp(cc, h.names.intern(name), shape|33); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if a, b := h.kernelOp(cc, 1<<31, 1), h.kernelOp(cc, 0, 1); a.Dur != b.Dur || a.SMs != 1 {
+		t.Errorf("a function that does not exist: %+v", a)
+	}
+	v := h.names.intern("v")
+	if a, b := h.kernelOp(cc, v, 1), h.kernelOp(cc, v, 1); a.Dur == b.Dur {
+		t.Error("two launches that are to vary have one length")
+	}
+	if err := h.SetKernelTime("other", time.Second); err != nil || h.kernelOp(cc, other, 1).Dur != 1e9 {
+		t.Errorf("a length did not change: %v", err)
+	}
+	g := graph{parts: []wire.GraphPart{{Function: k, Count: 3}, {Function: other, Count: 2}}}
+	if got := h.graphOp(cc, &g); got.Dur != 3e6+2e9 {
+		t.Errorf("graph runs %d ns", got.Dur)
+	}
+	g.parts[1].Count = 1<<32 - 1
+	if got := h.graphOp(cc, &g); got.Dur > maxKernelTime.Nanoseconds() || got.Dur < maxKernelTime.Nanoseconds()-2e9 {
+		t.Errorf("an endless graph runs %d ns", got.Dur)
+	}
+	g.parts = append([]wire.GraphPart{{Function: h.names.intern("bad"), Count: 5}}, g.parts...)
+	if got := h.graphOp(cc, &g); got.Dur != 2e6 || got.Fault != 719 {
+		t.Errorf("a graph that fails at once: %+v", got)
+	}
+}
+
+func TestCopyOps(t *testing.T) {
+	cfg := testConfig()
+	cfg.GPUs[0].Engine.Copy = profile.Copy{
+		HostToDevice: profile.Link{PinnedMBps: 20000, PageableMBps: 5000, Latency: 10 * time.Microsecond},
+		DeviceToHost: profile.Link{PinnedMBps: 10000},
+		Device:       profile.Link{PinnedMBps: 1000000, Latency: time.Microsecond},
+		Peer:         profile.Link{PinnedMBps: 100000},
+	}
+	h, err := New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mb = 1000 * 1000
+	for _, c := range []struct {
+		kind, arg uint32
+		bytes     uint64
+		on        sim.EngineKind
+		want      int64
+	}{
+		{wire.EntryCopy, wire.CopyHtoD | wire.CopyPinned, 20 * mb, sim.CopyIn, 1e6 + 1e4},
+		{wire.EntryCopy, wire.CopyHtoD, 20 * mb, sim.CopyIn, 4e6 + 1e4},
+		{wire.EntryCopy, wire.CopyHtoD | wire.CopyPinned | 5<<wire.CopyPiecesShift, 20 * mb, sim.CopyIn, 1e6 + 5e4},
+		{wire.EntryCopy, wire.CopyDtoH, 10 * mb, sim.CopyOut, 1e6},
+		{wire.EntryCopy, wire.CopyDtoD, 1000 * mb, sim.CopyWithin, 1e6 + 1e3},
+		{wire.EntryCopy, wire.CopyPeer, 100 * mb, sim.CopyWithin, 1e6},
+		{wire.EntryCopy, wire.CopyHost, 100 * mb, sim.CopyWithin, 0},
+		{wire.EntryFill, 0, 1000 * mb, sim.Compute, 1e6 + 1e3},
+		{wire.EntryCopy, wire.CopyHtoD, 1<<64 - 1, sim.CopyIn, maxKernelTime.Nanoseconds()},
+	} {
+		got := h.copyOp(&clientContext{}, &wire.Entry{Kind: c.kind, Arg: c.arg, Arg64: c.bytes})
+		if got.Dur != c.want || got.On != c.on {
+			t.Errorf("kind %d, %#x, %d bytes: %d ns on %d, want %d on %d", c.kind, c.arg, c.bytes, got.Dur, got.On, c.want, c.on)
+		}
+	}
+}
+
+// Beside others a process may be seen only if it ran last.
+func TestDeflatedUtilization(t *testing.T) {
+	var w windows
+	w.add(1, 0, windowLength/2, windowLength/2)
+	if got := w.at(0).shown(1, true); got != 50 {
+		t.Errorf("alone: %d %%, want 50", got)
+	}
+	w.add(2, windowLength/2, windowLength, windowLength/2)
+	x := w.at(0)
+	if x.shown(1, true) != 0 || x.shown(2, true) != 50 || x.shown(1, false) != 50 || percent(x.busy) != 100 {
+		t.Errorf("beside another: %d and %d %%", x.shown(1, true), x.shown(2, true))
+	}
+}
