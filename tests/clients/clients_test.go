@@ -3,27 +3,28 @@
 
 //go:build clients
 
-// Package clients runs unmodified Python CUDA programs, as published, on a SIMULATED
-// GPU: bare on the host, with all of the GPU, and in a container with a share of it.
+// Package clients runs unmodified CUDA programs, as published, on SIMULATED GPUs: bare
+// on the host, with all of the GPU, and in a container with a share of it.
 package clients
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/gpushare/gpushare/tests/node"
 )
 
 var (
 	full   = flag.Bool("full", false, "run all clients, not only those that must work")
 	record = flag.String("record", "", "directory, from the checkout's root, for the table of what was seen")
+	only   = flag.String("only", "", "run only the clients whose name has this in it")
 )
 
 const (
@@ -33,31 +34,7 @@ const (
 	share    = 4 * gib
 )
 
-// client is a script of py/ around one published package.
-type client struct {
-	script   string
-	required bool
-	// slack is how many bytes below its limit the client's own error may come.
-	slack uint64
-	// says is what the client itself prints, but for empty lines.
-	says string
-}
-
-var all = []client{
-	// Its own pieces are that large.
-	{script: "nvml_view", required: true, slack: 256 * mib},
-	{script: "numba_fill", required: true, slack: mib},
-	{script: "tinygrad_fill", required: true, slack: mib},
-	// A pool grows in steps.
-	{script: "cuda_core_fill", slack: 32 * mib},
-	{script: "taichi_fill", slack: mib, says: "[Taichi] Starting on arch=cuda"},
-	// Holds a little and looks.
-	{script: "tools_view", slack: capacity},
-	// Passes and fails as it does without us.
-	{script: "numba_tests", slack: capacity},
-}
-
-func TestPythonClients(t *testing.T) {
+func TestClients(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("containers need root")
 	}
@@ -67,49 +44,18 @@ func TestPythonClients(t *testing.T) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 22*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 40*time.Minute)
 	defer cancel()
-	p := &place{root: root, wheels: filepath.Join(root, ".cache/clients"), image: filepath.Join(root, ".cache/images/python")}
-	for _, cmd := range [][]string{{"tests/setup/wheels.sh", p.wheels}, {"tests/setup/image.sh", "python", p.image}} {
-		cmd[0] = filepath.Join(root, cmd[0])
-		if r := node.Run(ctx, nil, cmd...); r.Err != nil {
-			t.Fatal(r.Err)
-		}
-	}
-	if p.n, err = node.Start(ctx, node.Options{Root: root, Memory: "80GiB"}); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := p.n.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := p.prepare(ctx); err != nil {
-		t.Fatal(err)
-	}
 	var seen []row
-	for _, c := range all {
-		if !c.required && !*full {
-			continue
-		}
-		for _, way := range []struct {
-			name  string
-			limit uint64
-			run   func(context.Context, string, uint64) (outcome, error)
-		}{{"bare", capacity, p.bare}, {"limited", share, p.limited}} {
-			t.Run(c.script+"/"+way.name, func(t *testing.T) {
-				o, err := way.run(ctx, c.script, way.limit)
-				if err == nil {
-					check(t, c, way.limit, o)
-				} else {
-					t.Error(err)
-				}
-				compare(t, seen, c, o)
-				seen = append(seen, row{client: c, way: way.name, limit: way.limit, outcome: o, failed: t.Failed()})
-			})
+	for _, m := range machines {
+		m.clients = slices.DeleteFunc(slices.Clone(m.clients), func(c client) bool {
+			return !c.required && !*full || !strings.Contains(c.name(), *only)
+		})
+		if len(m.clients) > 0 {
+			t.Run(m.name, func(t *testing.T) { seen = append(seen, m.run(ctx, t, root)...) })
 		}
 	}
-	if *record != "" {
+	if *record != "" && *only == "" {
 		file, err := write(filepath.Join(root, *record), seen)
 		if err != nil {
 			t.Fatal(err)
@@ -118,11 +64,53 @@ func TestPythonClients(t *testing.T) {
 	}
 }
 
+// run runs the clients of one node, each bare and limited.
+func (m machine) run(ctx context.Context, t *testing.T, root string) (seen []row) {
+	p, err := newPlace(ctx, root, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, c := range m.clients {
+		for _, way := range []struct {
+			name  string
+			limit uint64
+			run   func(context.Context, client, uint64) (outcome, error)
+		}{{"bare", capacity, p.bare}, {"limited", share, p.limited}} {
+			t.Run(c.name()+"/"+way.name, func(t *testing.T) {
+				r := row{client: c, way: way.name, limit: way.limit}
+				defer func() {
+					r.failed = t.Failed()
+					seen = append(seen, r)
+				}()
+				begin := time.Now()
+				r.outcome, err = way.run(ctx, c, way.limit)
+				r.took = time.Since(begin)
+				if skip := (missing{}); errors.As(err, &skip) {
+					r.skipped = skip.what
+					t.Skip(skip.what)
+				}
+				if err != nil {
+					t.Error(err)
+				} else {
+					check(t, c, way.limit*uint64(p.gpus), r.outcome)
+				}
+				compare(t, seen, c, r.outcome)
+			})
+		}
+	}
+	return seen
+}
+
 // compare looks for tests of the client's own that end otherwise than in an earlier
 // run of the same script.
 func compare(t *testing.T, seen []row, c client, o outcome) {
 	for _, before := range seen {
-		if before.script != c.script {
+		if before.name() != c.name() {
 			continue
 		}
 		for name, was := range before.Outcomes {

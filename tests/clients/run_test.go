@@ -22,10 +22,11 @@ import (
 
 // place is where the clients run.
 type place struct {
-	root, wheels, image string
-	n                   *node.Node
-	out                 string // for the scripts' results
-	base                string // the host's view of the wheels, as a user's own packages
+	root string
+	gpus int
+	n    *node.Node
+	out  string // for the scripts' results
+	sets map[string]set
 }
 
 // outcome is what one run of a script came to.
@@ -33,6 +34,7 @@ type outcome struct {
 	stdout, stderr string
 	code           int
 	high, left     uint64 // bytes by the simulator's account: most at once, after the end
+	took           time.Duration
 
 	// What the script wrote.
 	Client    string `json:"client"`
@@ -42,57 +44,105 @@ type outcome struct {
 	Error     string `json:"error"`
 	// Outcomes of the client's own tests, by name.
 	Outcomes map[string]string `json:"outcomes"`
+	// Notes are what else was seen.
+	Notes map[string]string `json:"notes"`
 }
 
-// libraries of Debian's own packages.
-const libraries = "usr/lib/x86_64-linux-gnu"
-
-func (p *place) prepare(ctx context.Context) error {
-	p.out, p.base = filepath.Join(p.n.Dir, "out"), filepath.Join(p.n.Dir, "base")
-	site := filepath.Join(p.base, "lib/python3.11/site-packages")
-	for _, d := range []string{p.out, filepath.Dir(site)} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return err
+// newPlace fetches what the machine's clients need and brings the node up.
+func newPlace(ctx context.Context, root string, m machine) (*place, error) {
+	p := &place{root: root, gpus: max(m.opts.GPUs, 1), sets: map[string]set{}}
+	var err error
+	for _, c := range m.clients {
+		if _, ok := p.sets[c.wheels()]; ok {
+			continue
+		}
+		if p.sets[c.wheels()], err = newSet(ctx, root, c.wheels()); err != nil {
+			return nil, err
 		}
 	}
-	if err := os.Symlink(p.wheels, site); err != nil {
-		return err
+	images := map[string]bool{}
+	for _, c := range m.clients {
+		images[c.image()] = true
 	}
-	return p.n.Import(ctx, p.image, "python")
+	for image := range images {
+		if r := node.Run(ctx, nil, filepath.Join(root, "tests/setup/image.sh"), image, p.image(image)); r.Err != nil {
+			return nil, r.Err
+		}
+	}
+	m.opts.Root = root
+	if p.n, err = node.Start(ctx, m.opts); err != nil {
+		return nil, err
+	}
+	p.out = filepath.Join(p.n.Dir, "out")
+	err = os.MkdirAll(p.out, 0o755)
+	for image := range images {
+		if err == nil {
+			err = p.n.Import(ctx, p.image(image), image)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.n.Close())
+	}
+	return p, nil
 }
+
+// image is the name of the container image that a client runs in.
+func (c client) image() string {
+	if c.compiles {
+		return "compiler"
+	}
+	return "python"
+}
+
+func (p *place) image(name string) string { return filepath.Join(p.root, ".cache/images", name) }
 
 func (p *place) script(name string) string {
 	return filepath.Join(p.root, "tests/clients/py", name+".py")
 }
 
-// settings are those that both ways have in common: no file beside the scripts, and
-// tinygrad knows only a system-wide NVRTC.
-func settings(wheels, tmp string) []string {
-	return []string{"HOME=" + tmp, "CACHEDB=" + tmp + "/tinygrad.db", "PYTHONDONTWRITEBYTECODE=1",
-		"NVRTC_PATH=" + wheels + "/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"}
+// settings are those that both ways have in common: no file beside the scripts, caches
+// of their own, and tinygrad knows only a system-wide NVRTC.
+func settings(c client, wheels, tmp, cudart string) []string {
+	env := append([]string{"HOME=" + tmp, "CACHEDB=" + tmp + "/tinygrad.db", "PYTHONDONTWRITEBYTECODE=1",
+		"TRITON_CACHE_DIR=" + tmp + "/" + c.name() + ".triton",
+		"NVRTC_PATH=" + wheels + "/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"}, c.env...)
+	if c.packages == torch {
+		// The packages' search path names their own directory first.
+		env = append(env, "LD_PRELOAD="+cudart)
+	}
+	return env
 }
 
-// bare runs a script on the host, over the simulated driver alone. The interpreter is
-// that of the container's image, whatever the host has, under its own loader.
-func (p *place) bare(ctx context.Context, script string, limit uint64) (outcome, error) {
+// standIn is the file of the stand-in CUDA runtime that PyTorch is run over.
+const standIn = "build/tests/cudart/libcudart.so.13"
+
+// bare runs a script on the host, over the simulated driver alone.
+func (p *place) bare(ctx context.Context, c client, limit uint64) (outcome, error) {
 	var o outcome
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
+	s := p.sets[c.wheels()]
+	if s.missing != "" {
+		return o, missing{s.missing}
+	}
 	if r := p.n.Sim(ctx, "status", "--reset"); r.Err != nil {
 		return o, r.Err
 	}
-	driver, libs := p.n.DriverLibraries(), filepath.Join(p.image, libraries)
-	result := filepath.Join(p.out, script+".bare.json")
-	cmd := exec.CommandContext(ctx, filepath.Join(libs, "ld-linux-x86-64.so.2"), "--library-path", libs+":"+driver,
-		filepath.Join(p.image, "usr/bin/python3.11"), p.script(script), strconv.FormatUint(limit, 10), result)
+	driver := p.n.DriverLibraries()
+	result := filepath.Join(p.out, c.name()+".bare.json")
+	argv, env, err := s.bare(p.image(c.image()), driver, filepath.Join(p.n.Dir, "base-"+c.wheels()))
+	if err != nil {
+		return o, err
+	}
+	argv = append(argv, p.script(c.script), strconv.FormatUint(limit, 10), result)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Env = append(settings(p.wheels, p.out), "PATH=/usr/bin:/bin", "LD_LIBRARY_PATH="+driver,
-		"PYTHONHOME="+filepath.Join(p.image, "usr"), "PYTHONUSERBASE="+p.base)
-	err := cmd.Run()
+	cmd.Env = append(append(settings(c, s.wheels, p.out, filepath.Join(p.root, standIn)), env...), "PATH=/usr/bin:/bin")
+	err = cmd.Run()
 	o.stdout, o.stderr, o.code = stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 	if err != nil {
-		return o, fmt.Errorf("run %s: %w: %s%s", script, err, o.stdout, o.stderr)
+		return o, fmt.Errorf("run %s: %w: %s%s", c.name(), err, o.stdout, o.stderr)
 	}
 	if o.high, o.left, err = p.gpu(ctx); err != nil {
 		return o, err
@@ -100,7 +150,7 @@ func (p *place) bare(ctx context.Context, script string, limit uint64) (outcome,
 	return o, o.read(result)
 }
 
-// gpu returns the simulator's account of its only GPU.
+// gpu returns the simulator's account of its GPUs, added up.
 func (p *place) gpu(ctx context.Context) (high, left uint64, err error) {
 	r := p.n.Sim(ctx, "status", "-o", "json")
 	if r.Err != nil {
@@ -115,25 +165,45 @@ func (p *place) gpu(ctx context.Context) (high, left uint64, err error) {
 	if err := json.Unmarshal([]byte(r.Stdout), &st); err != nil {
 		return 0, 0, fmt.Errorf("read simgpu status: %w", err)
 	}
-	if len(st.GPUs) != 1 {
-		return 0, 0, fmt.Errorf("read simgpu status: %d GPUs", len(st.GPUs))
+	if len(st.GPUs) != p.gpus {
+		return 0, 0, fmt.Errorf("read simgpu status: %d GPUs, want %d", len(st.GPUs), p.gpus)
 	}
-	return st.GPUs[0].HighBytes, st.GPUs[0].UsedBytes, nil
+	for _, g := range st.GPUs {
+		high += g.HighBytes
+		left += g.UsedBytes
+	}
+	return high, left, nil
 }
 
-// limited runs a script in a container with a share.
-func (p *place) limited(ctx context.Context, script string, limit uint64) (outcome, error) {
+// limited runs a script in a container with a share of each GPU.
+func (p *place) limited(ctx context.Context, c client, limit uint64) (outcome, error) {
 	var o outcome
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
-	const wheels = "/usr/local/lib/python3.11/dist-packages"
-	argv := []string{"create", "--name", script, "--runtime", node.Runtime, "--network", "none",
-		"-e", fmt.Sprintf("GPUSHARE_MEMORY=%dB", limit), "-e", "GPUSHARE_COMPUTE=50%",
-		"-v", p.wheels + ":" + wheels + ":ro", "-v", filepath.Dir(p.script(script)) + ":/clients:ro", "-v", p.out + ":/out"}
-	for _, e := range settings(wheels, "/tmp") {
+	s := p.sets[c.wheels()]
+	if s.missing != "" {
+		return o, missing{s.missing}
+	}
+	gpus := "0"
+	for i := 1; i < p.gpus; i++ {
+		gpus += "," + strconv.Itoa(i)
+	}
+	const cudart = "/opt/cudart/libcudart.so.13"
+	interpreter, wheels := s.inside()
+	argv := []string{"create", "--runtime", node.Runtime, "--network", "none", "--ipc", "private", "--shm-size", "1g",
+		"-e", fmt.Sprintf("GPUSHARE_MEMORY=%dB", limit), "-e", "GPUSHARE_COMPUTE=50%", "-e", "GPUSHARE_GPU=" + gpus,
+		"-v", s.wheels + ":" + wheels + ":ro", "-v", filepath.Dir(p.script(c.script)) + ":/clients:ro", "-v", p.out + ":/out"}
+	if c.packages == torch {
+		argv = append(argv, "-v", filepath.Join(p.root, standIn)+":"+cudart+":ro")
+	}
+	if s.python != "" {
+		argv = append(argv, "-v", s.prefix()+":/opt/python:ro", "-e", "PYTHONPATH="+wheels, "-e", "LD_LIBRARY_PATH=/opt/python/lib")
+	}
+	for _, e := range settings(c, wheels, "/tmp", cudart) {
 		argv = append(argv, "-e", e)
 	}
-	argv = append(argv, "python", "python3", "/clients/"+script+".py", strconv.FormatUint(limit, 10), "/out/"+script+".limited.json")
+	result := c.name() + ".limited.json"
+	argv = append(argv, c.image(), interpreter, "/clients/"+c.script+".py", strconv.FormatUint(limit, 10), "/out/"+result)
 	r := p.n.Docker(ctx, argv...)
 	if r.Err != nil {
 		return o, r.Err
@@ -147,7 +217,7 @@ func (p *place) limited(ctx context.Context, script string, limit uint64) (outco
 	if err = errors.Join(r.Err, err); err != nil {
 		return o, err
 	}
-	return o, o.read(filepath.Join(p.out, script+".limited.json"))
+	return o, o.read(filepath.Join(p.out, result))
 }
 
 func (o *outcome) read(file string) error {

@@ -6,10 +6,12 @@
 #                       test clients, made of this machine's own files (1 s)
 # image.sh python DIR   Debian with python3 and what the client wheels expect of a
 #                       system, by debootstrap (2 min, kept in .cache)
+# image.sh compiler DIR the same with a C compiler and Python's headers, for clients
+#                       that compile what they run
 #
 # DIR is made anew; nothing is fetched from an image registry.
 set -eu
-kind=${1:?small or python} dir=${2:?directory}
+kind=${1:?small, python or compiler} dir=${2:?directory}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -45,7 +47,7 @@ small() {
 }
 
 python() {
-	packages=python3,libx11-6 # taichi is linked with it
+	packages=python3,libx11-6$1 # taichi is linked with the latter
 	[ "$(cat "$dir/.complete" 2>/dev/null)" = "$packages" ] && exit 0
 	rm -rf "$dir" "$dir.new"
 	mkdir -p "$(dirname "$dir")"
@@ -66,6 +68,7 @@ python() {
 
 case $kind in
 small) small ;;
-python) python ;;
+python) python '' ;;
+compiler) python ,gcc,libc6-dev,libpython3.11-dev ;;
 *) echo "image: do not know \"$kind\"" >&2; exit 2 ;;
 esac

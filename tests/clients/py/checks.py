@@ -44,6 +44,12 @@ def nvml_own(least):
         raise AssertionError(f"NVML says that this process has {listed[os.getpid()]} bytes, it has at least {least}")
 
 
+def nvml_process():
+    """Returns the bytes that NVML has for this process."""
+    device = pynvml.nvmlDeviceGetHandleByIndex(0)
+    return {p.pid: p.usedGpuMemory for p in pynvml.nvmlDeviceGetComputeRunningProcesses(device)}[os.getpid()]
+
+
 def driver_memory(free, total):
     """Checks what cuMemGetInfo says against the size and against NVML."""
     same("cuMemGetInfo's total", total, TOTAL)

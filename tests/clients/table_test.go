@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build clients
+
+package clients
+
+import "github.com/gpushare/gpushare/tests/node"
+
+// client is a script of py/ around published packages.
+type client struct {
+	script string
+	// run tells runs of one script apart; empty where there is one.
+	run      string
+	required bool
+	// slack is how many bytes below its limit the client's own error may come.
+	slack uint64
+	// says is what the client itself prints, but for empty lines.
+	says string
+	// packages is what wheels.sh puts together; empty: "clients".
+	packages string
+	// compiles needs a C compiler when it runs.
+	compiles bool
+	env      []string
+}
+
+func (c client) name() string {
+	if c.run == "" {
+		return c.script
+	}
+	return c.script + "," + c.run
+}
+
+func (c client) wheels() string {
+	if c.packages == "" {
+		return "clients"
+	}
+	return c.packages
+}
+
+// machine is a node and what runs on it.
+type machine struct {
+	name    string
+	opts    node.Options
+	clients []client
+}
+
+var machines = []machine{
+	// With the hook that refreshes ld.so.cache, which Triton reads.
+	{name: "one GPU", opts: node.Options{Memory: "80GiB", CDIHooks: true}, clients: []client{
+		// Its own pieces are that large.
+		{script: "nvml_view", required: true, slack: 256 * mib},
+		{script: "numba_fill", required: true, slack: mib},
+		{script: "tinygrad_fill", required: true, slack: mib},
+		// A pool grows in steps.
+		{script: "cuda_core_fill", slack: 32 * mib},
+		{script: "taichi_fill", slack: mib, says: "[Taichi] Starting on arch=cuda"},
+		// Holds a little and looks.
+		{script: "tools_view", slack: capacity},
+		// Passes and fails as it does without us.
+		{script: "numba_tests", slack: capacity},
+		// Its caching allocator takes large pieces.
+		{script: "torch_fill", packages: torch, slack: 32 * mib},
+		{script: "torch_fill", run: "expandable", packages: torch, slack: 32 * mib,
+			env: []string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}},
+		{script: "torch_fill", run: "async", packages: torch, slack: 64 * mib,
+			env: []string{"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync"}},
+		// The variable spares a remark on a default that will change.
+		{script: "torch_triton", packages: torch, compiles: true, slack: capacity, env: []string{"TRITON_DEFAULT_FP_FUSION=1"}},
+		{script: "torch_fill", run: "cu102", packages: torch102, slack: 32 * mib},
+	}},
+	{name: "two GPUs", opts: node.Options{GPUs: 2, Memory: "80GiB"}, clients: []client{
+		{script: "torch_two", packages: torch, slack: 2 * capacity},
+		{script: "torch_two", run: "cu102", packages: torch102, slack: 2 * capacity},
+	}},
+}
+
+const (
+	torch    = "torch"
+	torch102 = "torch-cu102"
+)
