@@ -100,6 +100,7 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32, name string) (*client, 
 	if err != nil {
 		return nil, err
 	}
+	line := cgroupLine(pid)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopped || len(h.clients) >= 1<<16 {
@@ -110,7 +111,7 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32, name string) (*client, 
 	for h.nextID++; h.clients[h.nextID] != nil || h.nextID == 0; h.nextID++ {
 	}
 	c := &client{
-		id: h.nextID, conn: conn, pid: pid, group: h.groupOf(pid), fd: fd, mem: mem, shm: asShared(mem),
+		id: h.nextID, conn: conn, pid: pid, group: h.groupOf(line), fd: fd, mem: mem, shm: asShared(mem),
 		contexts: map[uint32]*clientContext{}, allocs: map[uint64]allocation{},
 		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, use: make([]usage, len(h.gpus)),
 	}

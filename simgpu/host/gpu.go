@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gpushare/gpushare/simgpu/kernel"
+	"github.com/gpushare/gpushare/simgpu/node"
 	"github.com/gpushare/gpushare/simgpu/profile"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
@@ -88,6 +89,18 @@ func newGPU(p profile.GPU, seed string, i int) *gpu {
 	return g
 }
 
+// NodeGPUs says what the files of the node tell about the devices.
+func (h *Host) NodeGPUs() []node.GPU {
+	var out []node.GPU
+	for _, g := range h.gpus {
+		out = append(out, node.GPU{
+			UUID: g.uuid, Model: g.name, VBIOS: g.profile.VBIOS, MIG: g.profile.MIG.MaxInstances > 0,
+			BusID: fmt.Sprintf("%04x:%02x:%02x.0", g.info.PCIDomain, g.info.PCIBus, g.info.PCIDevice),
+		})
+	}
+	return out
+}
+
 // group is the account of a control group; it outlives its processes.
 type group struct {
 	line    string // the line of /proc/PID/cgroup
@@ -99,9 +112,9 @@ type group struct {
 // maxGroups bounds the history; beyond it, groups without clients are dropped.
 const maxGroups = 1 << 14
 
-// groupOf returns the group of a process. The caller holds mu.
-func (h *Host) groupOf(pid uint32) *group {
-	line := cgroupLine(pid)
+// groupOf returns the group whose line of /proc/PID/cgroup is line. The caller
+// holds mu, and so has read the line before: /proc may be slow.
+func (h *Host) groupOf(line string) *group {
 	if g := h.groups[line]; g != nil {
 		return g
 	}

@@ -49,8 +49,20 @@ type cdiHook struct {
 const containerLib = "/usr/lib/x86_64-linux-gnu"
 
 // specs writes the node's CDI specification in both forms: one whose mounts
-// name every path, and one like NVIDIA's generator writes, with hooks.
-func (l Layout) specs() error {
+// name every path, and one like NVIDIA's generator writes, with hooks. Without
+// device nodes there is nothing to hand to a container.
+func (l Layout) specs(nodes bool) error {
+	for _, d := range []string{"cdi", "cdi-hooks"} {
+		if err := makeDir(filepath.Join(l.Dir, d)); err != nil {
+			return err
+		}
+		if err := removeOthers(filepath.Join(l.Dir, d), "nvidia.json"); err != nil {
+			return err
+		}
+	}
+	if !nodes {
+		return nil
+	}
 	if err := l.spec(filepath.Join(l.Dir, "cdi", "nvidia.json"), false); err != nil {
 		return err
 	}
@@ -63,17 +75,17 @@ func (l Layout) spec(path string, hooks bool) error {
 		return cdiNode{Path: "/dev/" + name, HostPath: filepath.Join(l.Dev(), name)}
 	}
 	all := cdiEdits{}
-	for i, uuid := range l.UUIDs {
+	for i, g := range l.GPUs {
 		n := node(fmt.Sprintf("nvidia%d", i))
 		all.Devices = append(all.Devices, n)
 		one := cdiEdits{Devices: []cdiNode{n}}
 		s.Devices = append(s.Devices,
-			cdiDevice{Name: fmt.Sprint(i), Edits: one}, cdiDevice{Name: uuid, Edits: one})
+			cdiDevice{Name: fmt.Sprint(i), Edits: one}, cdiDevice{Name: g.UUID, Edits: one})
 	}
 	s.Devices = append(s.Devices, cdiDevice{Name: "all", Edits: all})
 
 	s.Edits.Env = []string{"NVIDIA_VISIBLE_DEVICES=void"}
-	s.Edits.Devices = []cdiNode{node("nvidiactl"), node("nvidia-uvm")}
+	s.Edits.Devices = []cdiNode{node("nvidiactl"), node("nvidia-modeset"), node("nvidia-uvm"), node("nvidia-uvm-tools")}
 	bind := func(from, to string) {
 		s.Edits.Mounts = append(s.Edits.Mounts, cdiBind{
 			HostPath: filepath.Join(l.Lib(), from), ContainerPath: to,

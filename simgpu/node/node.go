@@ -13,15 +13,22 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
+	"slices"
+	"strings"
 )
 
 // Layout is where the parts of a node lie.
 type Layout struct {
 	Dir     string // absolute
 	Version string // of the driver, part of the library names
-	UUIDs   []string
+	GPUs    []GPU
+}
+
+// GPU is what the node's files say of a device.
+type GPU struct {
+	UUID, Model, VBIOS string
+	BusID              string // 0000:1a:00.0
+	MIG                bool   // the card can be partitioned
 }
 
 // Paths inside a node directory.
@@ -40,73 +47,60 @@ var libraries = []string{"libcuda.so", "libnvidia-ml.so"}
 
 // Write creates everything but the sockets. built holds the libraries as the
 // build made them (libcuda.so.1, libnvidia-ml.so.1); self is the simgpu binary.
-func (l Layout) Write(built, self string) error {
-	for _, d := range []string{l.Lib(), l.Dev(), l.Run(), filepath.Join(l.Dir, "cdi"),
-		filepath.Join(l.Dir, "cdi-hooks"), filepath.Dir(l.Hook())} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return fmt.Errorf("create node directory: %w", err)
-		}
-		if err := os.Chmod(d, 0o755); err != nil { //nolint:gosec // tenants read it
-			return fmt.Errorf("open node directory: %w", err)
+// containers is false if there are no device nodes, for want of the right to make
+// them, and so no CDI specification.
+func (l Layout) Write(built, self string) (containers bool, err error) {
+	for _, d := range []string{l.Lib(), l.Dev(), l.Run(), filepath.Dir(l.Hook())} {
+		if err := makeDir(d); err != nil {
+			return false, err
 		}
 	}
+	if err := l.libraries(built); err != nil {
+		return false, err
+	}
+	if err := install(self, l.Hook()); err != nil {
+		return false, err
+	}
+	if err := l.proc(); err != nil {
+		return false, err
+	}
+	if containers, err = l.devices(); err != nil {
+		return false, err
+	}
+	if err := l.specs(containers); err != nil {
+		return false, err
+	}
+	return containers, l.config()
+}
+
+// libraries lays the driver's libraries out as an installation has them, and as a
+// driver root, where NVIDIA's tools look for usr/lib64.
+func (l Layout) libraries(built string) error {
 	for _, name := range libraries {
 		full := name + "." + l.Version
 		if err := install(filepath.Join(built, name+".1"), filepath.Join(l.Lib(), full)); err != nil {
 			return err
 		}
-		for _, link := range []string{name + ".1", name} {
-			if err := symlink(full, filepath.Join(l.Lib(), link)); err != nil {
-				return err
-			}
+		if err := removeOthers(l.Lib(), name+".[0-9]*.*", full); err != nil { // of another release
+			return err
+		}
+		if err := symlink(full, filepath.Join(l.Lib(), name+".1")); err != nil {
+			return err
+		}
+		if err := symlink(name+".1", filepath.Join(l.Lib(), name)); err != nil {
+			return err
 		}
 	}
 	if err := symlink("../run/sock", filepath.Join(l.Lib(), "simgpu.sock")); err != nil {
 		return err
 	}
-	if err := install(self, l.Hook()); err != nil {
+	if err := makeDir(filepath.Join(l.Dir, "usr", "lib")); err != nil {
 		return err
 	}
-	if err := l.devices(); err != nil {
+	if err := symlink("../lib", filepath.Join(l.Dir, "usr", "lib64")); err != nil {
 		return err
 	}
-	if err := l.specs(); err != nil {
-		return err
-	}
-	return l.config()
-}
-
-// devices makes the character devices of a driver that is not loaded: what
-// matters is whether a container has them, not what they do.
-func (l Layout) devices() error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	for name, minor := range l.deviceNodes() {
-		path := filepath.Join(l.Dev(), name)
-		major := uint32(195)
-		if name == "nvidia-uvm" {
-			major = 510
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("replace device node: %w", err)
-		}
-		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(major, minor))); err != nil {
-			return fmt.Errorf("make device node %s: %w", path, err)
-		}
-		if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // as the driver's own nodes
-			return fmt.Errorf("open device node %s: %w", path, err)
-		}
-	}
-	return nil
-}
-
-func (l Layout) deviceNodes() map[string]uint32 {
-	m := map[string]uint32{"nvidiactl": 255, "nvidia-uvm": 0}
-	for i := range l.UUIDs {
-		m[fmt.Sprintf("nvidia%d", i)] = uint32(i)
-	}
-	return m
+	return symlink("../../lib", filepath.Join(l.Dir, "usr", "lib", "x86_64-linux-gnu"))
 }
 
 // config writes the lines that a gpushare configuration needs for this node.
@@ -148,6 +142,40 @@ func writeFile(path string, b []byte, mode os.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// makeDir makes a directory that tenants can read.
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // tenants read it
+		return fmt.Errorf("create node directory: %w", err)
+	}
+	if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // likewise
+		return fmt.Errorf("open node directory: %w", err)
+	}
+	return nil
+}
+
+// removeOthers removes what a node of before has left: the files of dir that
+// match pattern and are not in keep.
+func removeOthers(dir, pattern string, keep ...string) error {
+	found, err := filepath.Glob(filepath.Join(escape(dir), pattern))
+	if err != nil {
+		return fmt.Errorf("look for old files: %w", err)
+	}
+	for _, path := range found {
+		if slices.Contains(keep, filepath.Base(path)) {
+			continue
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove old file: %w", err)
+		}
+	}
+	return nil
+}
+
+// escape makes a pattern that matches the path and nothing else.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 func symlink(target, path string) error {

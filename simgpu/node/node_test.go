@@ -22,16 +22,24 @@ func layout(t *testing.T) Layout {
 			t.Fatal(err)
 		}
 	}
-	l := Layout{Dir: t.TempDir(), Version: "1.2.3", UUIDs: []string{"GPU-a", "GPU-b"}}
+	l := Layout{Dir: t.TempDir(), Version: "1.2.3", GPUs: []GPU{
+		{UUID: "GPU-a", Model: "A", BusID: "0000:1A:00.0", MIG: true}, {UUID: "GPU-b", Model: "B", BusID: "0000:3b:00.0"},
+	}}
 	self := filepath.Join(built, "self")
 	if err := os.WriteFile(self, []byte("binary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Write(built, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Write(built, self); err != nil {
-		t.Fatalf("writing it again: %v", err)
+	// A larger node of another release was here before.
+	old := l
+	old.Version, old.GPUs = "0.9.1", append(l.GPUs, GPU{UUID: "GPU-c", BusID: "0000:ff:00.0"})
+	for _, x := range []Layout{old, l, l} {
+		containers, err := x.Write(built, self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !containers {
+			t.Skip("device nodes and with them CDI need the right to make them")
+		}
 	}
 	return l
 }
@@ -122,12 +130,38 @@ func TestFiles(t *testing.T) {
 	if err != nil || !strings.Contains(string(b), `extra_driver_mounts = ["`+l.Run()+`:/run/simgpu"]`) {
 		t.Errorf("configuration: %v\n%s", err, b)
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("device nodes need root")
+	if to, err := os.Readlink(filepath.Join(l.Lib(), "libcuda.so")); err != nil || to != "libcuda.so.1" {
+		t.Errorf("libcuda.so is a link to %s: %v", to, err)
 	}
-	for name := range l.deviceNodes() {
-		if st, err := os.Stat(filepath.Join(l.Dev(), name)); err != nil || st.Mode()&os.ModeCharDevice == 0 || st.Mode().Perm() != 0o666 {
-			t.Errorf("device %s: %v %v", name, st, err)
+	for _, root := range []string{"usr/lib64", "usr/lib/x86_64-linux-gnu"} {
+		if _, err := os.Stat(filepath.Join(l.Dir, root, "libcuda.so.1.2.3")); err != nil {
+			t.Errorf("not a driver root: %v", err)
+		}
+	}
+	for _, gone := range []string{"lib/libcuda.so.0.9.1", "dev/nvidia2", "proc/driver/nvidia/gpus/0000:ff:00.0"} {
+		if _, err := os.Lstat(filepath.Join(l.Dir, gone)); err == nil {
+			t.Errorf("%s of the node before is left", gone)
+		}
+	}
+	for name, want := range map[string]string{
+		"nvidia/version": "1.2.3  (SIMULATED)", "nvidia/params": "ModifyDeviceFiles: 1",
+		"nvidia/gpus/0000:1a:00.0/information": "GPU UUID: \t GPU-a", "nvidia/gpus/0000:3b:00.0/information": "Device Minor: \t 1\n",
+		"nvidia/capabilities/mig/config": "DeviceFileMinor: 1\n", "nvidia-caps/mig-minors": "gpu1/gi14/ci7/access 272\n",
+	} {
+		if b, err := os.ReadFile(filepath.Join(l.Dir, "proc", "driver", name)); err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s holds %q: %v", name, b, err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, d := range l.deviceNodes() {
+		seen[d.name] = true
+		if st, err := os.Stat(filepath.Join(l.Dev(), d.name)); err != nil || st.Mode()&os.ModeCharDevice == 0 || st.Mode().Perm() != d.mode {
+			t.Errorf("device %s: %v %v", d.name, st, err)
+		}
+	}
+	for _, name := range []string{"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps/nvidia-cap1"} {
+		if !seen[name] {
+			t.Errorf("no device %s", name)
 		}
 	}
 }

@@ -81,9 +81,7 @@ func up(ctx context.Context, libDir string, s *setup) error {
 	if err != nil {
 		return fmt.Errorf("make GPUs: %w", err)
 	}
-	for i := range s.host.GPUs {
-		l.UUIDs = append(l.UUIDs, h.UUID(i))
-	}
+	l.GPUs = h.NodeGPUs()
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find own binary: %w", err)
@@ -91,7 +89,8 @@ func up(ctx context.Context, libDir string, s *setup) error {
 	if libDir == "" {
 		libDir = filepath.Join(filepath.Dir(self), "..", "simgpu", "lib")
 	}
-	if err := l.Write(libDir, self); err != nil {
+	containers, err := l.Write(libDir, self)
+	if err != nil {
 		return err //nolint:wrapcheck // says everything
 	}
 	// Whatever ends this, no socket without somebody behind it stays.
@@ -116,6 +115,9 @@ func up(ctx context.Context, libDir string, s *setup) error {
 	go func() { defer close(adminDone); _ = srv.Serve(admin) }()
 	for _, f := range s.ignored {
 		fmt.Printf("not simulated, ignored: %s\n", f)
+	}
+	if !containers {
+		fmt.Println("no device nodes, for want of the right to make them: no containers, all else works")
 	}
 	fmt.Printf("SIMULATED: %s up in %s\n", describe(names(s.host.GPUs)), l.Dir)
 	err = h.Serve(ctx, clients)
