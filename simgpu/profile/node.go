@@ -18,7 +18,7 @@ const MaxGPUs = 16
 // Node is the cards of a node, in the order of their indices.
 type Node struct {
 	GPUs    []GPU
-	Driver  string   // that the profiles want, "580"; empty: none
+	Drivers []string // releases that the profiles want, "580"; more than one: they disagree
 	Ignored []string // fields of files that nothing simulates, with the files' names
 }
 
@@ -32,7 +32,6 @@ func Counts(part string) bool { return countForm.MatchString(part) }
 // "2x./mine.yaml". A file that lists devices stands for all of them.
 func ParseNode(spec string) (Node, error) {
 	var n Node
-	wants := map[string]string{} // driver: first profile that wants it
 	for _, part := range strings.Split(spec, ",") {
 		part = strings.TrimSpace(part)
 		name, count := part, 0
@@ -58,16 +57,12 @@ func ParseNode(spec string) (Node, error) {
 		for _, f := range p.Ignored {
 			n.Ignored = append(n.Ignored, p.Name+": "+f)
 		}
-		if wants[p.Driver] == "" {
-			wants[p.Driver] = name
+		if p.Driver != "" && !slices.Contains(n.Drivers, p.Driver) {
+			n.Drivers = append(n.Drivers, p.Driver)
 		}
-		n.Driver = p.Driver
 	}
 	if len(n.GPUs) > MaxGPUs {
 		return Node{}, fmt.Errorf("profile %q: %d GPUs, a node has at most %d", spec, len(n.GPUs), MaxGPUs)
-	}
-	if len(wants) > 1 {
-		n.Driver = ""
 	}
 	return n, nil
 }

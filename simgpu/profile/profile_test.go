@@ -147,8 +147,8 @@ func TestFileOfTheMock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(n.GPUs) != 2 || n.Driver != "550.163.01" {
-		t.Fatalf("%d GPUs, driver %s", len(n.GPUs), n.Driver)
+	if len(n.GPUs) != 2 || n.Drivers[0] != "550.163.01" {
+		t.Fatalf("%d GPUs, driver %s", len(n.GPUs), n.Drivers)
 	}
 	a, b := n.GPUs[0], n.GPUs[1]
 	if a.UUID != "GPU-00000001-0000-0000-0000-000000000000" || a.Serial != "1650000000001" || a.PCI.BusID != "0000:3B:00.0" ||
@@ -178,7 +178,7 @@ func TestBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := n.GPUs[1]
-	if len(n.GPUs) != 2 || g.Name != "half" || g.Memory.TotalBytes != 40<<30 || g.Multiprocessor.Count != 132 || n.Driver != "580" || g.Attributes()[88] != 1 {
+	if len(n.GPUs) != 2 || g.Name != "half" || g.Memory.TotalBytes != 40<<30 || g.Multiprocessor.Count != 132 || len(n.Drivers) != 1 || n.Drivers[0] != "580" || g.Attributes()[88] != 1 {
 		t.Errorf("%+v", g)
 	}
 	// Another capability than the base's: its multiprocessors do not count.
@@ -197,12 +197,12 @@ func TestNodes(t *testing.T) {
 		for _, g := range n.GPUs {
 			got += map[string]string{"NVIDIA H100 80GB HBM3": "H", "NVIDIA A100-SXM4-40GB": "A", "Tesla T4": "T"}[g.Name]
 		}
-		if err != nil || got != want || n.Validate() != nil || n.Driver != "580" {
+		if err != nil || got != want || n.Validate() != nil || len(n.Drivers) != 1 || n.Drivers[0] != "580" {
 			t.Errorf("%s: %s %v", spec, got, err)
 		}
 	}
-	if n, err := ParseNode("exact,h100"); err != nil || n.Driver != "" {
-		t.Errorf("profiles of two drivers want %q: %v", n.Driver, err)
+	if n, err := ParseNode("exact,h100"); err != nil || len(n.Drivers) != 2 {
+		t.Errorf("profiles of two drivers want %q: %v", n.Drivers, err)
 	}
 	for spec, want := range map[string]string{
 		"h10": "did you mean h100?", "a100-80": "did you mean a100-80gb?", "0xh100": "1 to 16", "17xh100": "1 to 16", "9xh100,8xt4": "17 GPUs",

@@ -21,7 +21,7 @@ import (
 // every attribute of every card of a mixed node.
 func TestProfileReachesPrograms(t *testing.T) {
 	const spec = "t4,a100,a100-80gb,l40s,h100,h200,b200,rtx4090,rtx-pro-6000,2xexact"
-	n := up(t, "--profile", spec)
+	n := up(t, "--profile", spec, "--driver", "newest")
 	want, err := profile.ParseNode(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +53,46 @@ func TestProfileReachesPrograms(t *testing.T) {
 		if g.Profile != want.GPUs[i].Profile || g.NVMLBytes != want.GPUs[i].Memory.TotalBytes || g.MemoryBytes != want.GPUs[i].Memory.Usable() {
 			t.Errorf("status of GPU %d: %+v", i, g)
 		}
+	}
+}
+
+// TestDriverOfNode: the flag comes before the profile, and the libraries, the
+// versions and the attributes that are known are those of the release.
+func TestDriverOfNode(t *testing.T) {
+	mock := filepath.Join(t.TempDir(), "mock.yaml")
+	if err := os.WriteFile(mock, []byte("base: h100\nsystem: {driver_version: 560.35.03}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args    []string
+		version string
+		known   int
+	}{
+		{[]string{"--profile", "h100"}, "580.95.05", profile.AttributesKnown(13000)},
+		{[]string{"--profile", "h100", "--driver", "470"}, "470.256.02", profile.AttributesKnown(11040)},
+		{[]string{"--driver", "535"}, "535.261.03", profile.AttributesKnown(12020)},
+		{[]string{"--profile", mock, "--driver", "450"}, "450.248.02", profile.AttributesKnown(11000)},
+		{nil, "575.57.08", profile.AttributesKnown(12090)},
+	} {
+		t.Run(tc.version, func(t *testing.T) {
+			n := up(t, tc.args...)
+			if got := n.status().Driver; got != tc.version {
+				t.Errorf("driver %s", got)
+			}
+			if to, err := os.Readlink(filepath.Join(n.dir, "lib", "libcuda.so.1")); err != nil || to != "libcuda.so."+tc.version {
+				t.Errorf("library %s: %v", to, err)
+			}
+			if out := n.run("attributes"); !strings.Contains(out, fmt.Sprintf("0 known %d\n", tc.known)) {
+				t.Errorf("not %d attributes", tc.known)
+			}
+			if v, err := os.ReadFile(filepath.Join(n.dir, "proc", "driver", "nvidia", "version")); err != nil || !strings.Contains(string(v), tc.version) {
+				t.Errorf("version %q: %v", v, err)
+			}
+		})
+	}
+	out, err := simgpu(t, "up", "--dir", t.TempDir(), "--lib-dir", "/none", "--profile", mock)
+	if err == nil || !strings.Contains(out, "libcuda") { // it gets as far as the libraries
+		t.Errorf("a version that is not simulated: %v %s", err, out)
 	}
 }
 
@@ -89,6 +129,8 @@ func TestUpRefuses(t *testing.T) {
 		{[]string{"--profile", "4xh100", "--gpus", "2"}, "give one of them"},
 		{[]string{"--profile", "h100,t4", "--gpus", "2"}, "give one of them"},
 		{[]string{"--gpus", "17"}, "must be 1 to 16"},
+		{[]string{"--profile", "exact,h100"}, "want drivers 575 and 580: choose one with --driver"},
+		{[]string{"--driver", "536"}, "did you mean 535?"},
 		{[]string{"--gpus", "0"}, "must be 1 to 16"},
 		{[]string{"--memory", "80GHz"}, "memory"},
 		{[]string{"--memory", "1KiB"}, "at least 1 MiB"},

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/limiter/quantity"
-	"github.com/gpushare/gpushare/simgpu/api"
 	"github.com/gpushare/gpushare/simgpu/host"
 	"github.com/gpushare/gpushare/simgpu/node"
 	"github.com/gpushare/gpushare/simgpu/profile"
@@ -23,9 +22,9 @@ import (
 
 // setup is what the flags of up say.
 type setup struct {
-	host    host.Config
-	layout  node.Layout
-	ignored []string // fields of profiles that nothing simulates
+	host   host.Config
+	layout node.Layout
+	notes  []string // what the operator should know
 }
 
 func settings(c *cli.Context) (*setup, error) {
@@ -55,10 +54,19 @@ func settings(c *cli.Context) (*setup, error) {
 			return nil, err
 		}
 	}
+	driver, note, err := driverOf(c, n.Drivers)
+	if err != nil {
+		return nil, err
+	}
 	s := &setup{
-		host:    host.Config{GPUs: n.GPUs, Seed: dir},
-		layout:  node.Layout{Dir: dir, Version: api.Default.Version},
-		ignored: n.Ignored,
+		host:   host.Config{GPUs: n.GPUs, Driver: driver, Seed: dir},
+		layout: node.Layout{Dir: dir, Version: driver.Version},
+	}
+	for _, f := range n.Ignored {
+		s.notes = append(s.notes, "not simulated, ignored: "+f)
+	}
+	if note != "" {
+		s.notes = append(s.notes, note)
 	}
 	if s.host.Kernels, err = kernelRules(c.StringSlice("kernel-time"), c.StringSlice("kernel-times")); err != nil {
 		return nil, err

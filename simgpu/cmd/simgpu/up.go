@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,7 +36,7 @@ simgpu up --dir DIR --profile ./mine.yaml --kernel-time my_kernel=5ms`,
 file (with a / in it, or one that ends in .yaml). NxPROFILE makes N of them, commas
 join several kinds. The flags below it override the profile's values on every GPU.
 Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu down".`,
-		Flags: append(clockFlags(), []cli.Flag{
+		Flags: append(slices.Concat(clockFlags(), driverFlags()), []cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "profile", Value: profile.Exact, Usage: "`PROFILE` of the GPUs: h100, 8xh100, 4xa100,2xt4, ./mine.yaml"},
 			&cli.IntFlag{Name: "gpus", Usage: "number of GPUs, if --profile gives none", DefaultText: "1"},
@@ -60,6 +61,9 @@ Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu d
 				return err
 			}
 			if c.Bool("detach") {
+				for _, note := range s.notes {
+					fmt.Println(note)
+				}
 				return detach(c.Context, s.layout)
 			}
 			return up(c.Context, c.String("lib-dir"), s)
@@ -89,7 +93,7 @@ func up(ctx context.Context, libDir string, s *setup) error {
 	if libDir == "" {
 		libDir = filepath.Join(filepath.Dir(self), "..", "simgpu", "lib")
 	}
-	containers, err := l.Write(libDir, self)
+	containers, err := l.Write(s.host.Driver.LibDir(libDir), self)
 	if err != nil {
 		return err //nolint:wrapcheck // says everything
 	}
@@ -113,8 +117,8 @@ func up(ctx context.Context, libDir string, s *setup) error {
 	srv := &http.Server{Handler: h.Admin(stop), ReadHeaderTimeout: 5 * time.Second}
 	adminDone := make(chan struct{})
 	go func() { defer close(adminDone); _ = srv.Serve(admin) }()
-	for _, f := range s.ignored {
-		fmt.Printf("not simulated, ignored: %s\n", f)
+	for _, note := range s.notes {
+		fmt.Println(note)
 	}
 	if !containers {
 		fmt.Println("no device nodes, for want of the right to make them: no containers, all else works")
