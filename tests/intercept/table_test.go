@@ -50,7 +50,7 @@ func exported(t *testing.T, path string) []string {
 	}
 	var names []string
 	for _, s := range symbols {
-		if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+		if kind := elf.ST_TYPE(s.Info); s.Section != elf.SHN_UNDEF && (kind == elf.STT_FUNC || kind == elf.STT_OBJECT) {
 			names = append(names, s.Name)
 		}
 	}
