@@ -19,6 +19,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpushare/gpushare/internal/suggest"
 	"github.com/gpushare/gpushare/simgpu/api"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
@@ -79,7 +80,7 @@ const maxDelay = time.Minute
 func newRule(d api.Driver, s Spec) (*Rule, error) {
 	r := &Rule{Spec: s, counts: map[uint32]*count{}}
 	var err error
-	if r.Names, r.nvml, err = names(d, s.Call); err != nil {
+	if r.Names, r.nvml, err = Names(d, s.Call); err != nil {
 		return nil, err
 	}
 	if r.delay, err = delay(s.Delay); err != nil {
@@ -142,11 +143,12 @@ func code(s string, nvml bool) (int32, error) {
 	for k := range all {
 		known = append(known, k)
 	}
-	return 0, fmt.Errorf("rc %q: no such result%s", s, suggest(s, known))
+	return 0, fmt.Errorf("rc %q: no such result%s", s, meant(s, known))
 }
 
-// names returns the exported names that a rule's call means.
-func names(d api.Driver, call string) (list []string, nvml bool, err error) {
+// Names returns the exported names of a driver that a word means: all forms of
+// a call, or with "=" before it the one of exactly that name.
+func Names(d api.Driver, call string) (list []string, nvml bool, err error) {
 	name, exact := strings.CutPrefix(call, "=")
 	nvml = strings.HasPrefix(name, "nvml")
 	all := api.CUDA()
@@ -177,7 +179,7 @@ func names(d api.Driver, call string) (list []string, nvml bool, err error) {
 	case elsewhere:
 		return nil, false, fmt.Errorf("call %q: driver %s does not have it", call, d.Version)
 	}
-	return nil, false, fmt.Errorf("call %q: no such name%s", call, suggest(name, known))
+	return nil, false, fmt.Errorf("call %q: no such name%s", call, meant(name, known))
 }
 
 // base is the name that all forms of a call share.
@@ -215,4 +217,12 @@ func Decode(b []byte) (s Spec, err error) {
 		return s, fmt.Errorf("read rule: %w", err)
 	}
 	return s, nil
+}
+
+// meant says what a misspelt word was meant to be, as the end of a message.
+func meant(word string, known []string) string {
+	if s := suggest.Nearest(word, known, "cuda_error_", "nvml_error_", "nvmldeviceget", "nvml", "cu"); s != "" {
+		return "; did you mean " + s + "?"
+	}
+	return ""
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -124,14 +123,6 @@ static void spoil(const struct sg_frame *f, const struct sg_call_info *c)
     }
 }
 
-static void pause_for(uint64_t ns)
-{
-    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-
-    while (nanosleep(&t, &t) != 0 && errno == EINTR)
-        ;
-}
-
 /* The first call of a process: is there a host process, and has it rules? */
 static void first_look(void)
 {
@@ -175,7 +166,7 @@ static int consult(struct sg_frame *f)
     if (n != (ssize_t)sizeof(rep))
         return SG_FAULT_PASS;
     if (rep.b)
-        pause_for(rep.b);
+        sg_fault_pause(rep.b);
     f->result = (uint32_t)rep.status;
     switch (rep.a) {
     case SG_FAULT_GARBAGE:

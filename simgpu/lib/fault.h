@@ -52,6 +52,8 @@ extern const uint32_t sg_fault_kind; /* SG_KIND_CUDA or SG_KIND_NVML */
 uint32_t sg_fault_gpu(const struct sg_frame *f, const struct sg_call_info *c);
 /* A number other than 0: the call cannot work, its GPU is gone. */
 uint32_t sg_fault_dead(const struct sg_call_info *c);
+/* Lets a call wait. */
+void sg_fault_pause(uint64_t ns);
 /* The connection was made: the node can be looked at. */
 void sg_fault_connected(void);
 

@@ -212,27 +212,6 @@ SG_API CUresult cuGetExportTable(const void **table, const CUuuid *id)
     return CUDA_ERROR_NOT_FOUND;
 }
 
-/* ---- calls that are to fail ------------------------------------------------------------ */
-
-const uint32_t sg_fault_kind = SG_KIND_CUDA;
-
-uint32_t sg_fault_gpu(const struct sg_frame *f, const struct sg_call_info *c)
-{
-    CUcontext ctx = sg_current();
-    struct sg_device *d = NULL;
-
-    if (c->device >= 0)
-        d = sg_dev((CUdevice)sg_frame_arg(f, (unsigned)c->device));
-    else if (ctx)
-        d = sg_dev(ctx->dev);
-    return d ? d->index : SG_FAULT_ANY_GPU;
-}
-
-uint32_t sg_fault_dead(const struct sg_call_info *c SG_UNUSED)
-{
-    return 0;
-}
-
 /* ---- profiler ----------------------------------------------------------------------------- */
 
 SG_API CUresult cuProfilerStart(void)

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gpushare/gpushare/simgpu/api"
 )
 
 // Layout is where the parts of a node lie.
@@ -22,6 +24,7 @@ type Layout struct {
 	Dir     string // absolute
 	Version string // of the driver, part of the library names
 	GPUs    []GPU
+	Absent  []string // names that the libraries do not export
 }
 
 // GPU is what the node's files say of a device.
@@ -78,7 +81,7 @@ func (l Layout) Write(built, self string) (containers bool, err error) {
 func (l Layout) libraries(built string) error {
 	for _, name := range libraries {
 		full := name + "." + l.Version
-		if err := install(filepath.Join(built, name+".1"), filepath.Join(l.Lib(), full)); err != nil {
+		if err := l.installLibrary(filepath.Join(built, name+".1"), filepath.Join(l.Lib(), full)); err != nil {
 			return err
 		}
 		if err := removeOthers(l.Lib(), name+".[0-9]*.*", full); err != nil { // of another release
@@ -101,6 +104,21 @@ func (l Layout) libraries(built string) error {
 		return err
 	}
 	return symlink("../../lib", filepath.Join(l.Dir, "usr", "lib", "x86_64-linux-gnu"))
+}
+
+// installLibrary installs a library without the names that it is to lack.
+func (l Layout) installLibrary(from, to string) error {
+	if len(l.Absent) == 0 {
+		return install(from, to)
+	}
+	b, err := os.ReadFile(from) //nolint:gosec // our own build
+	if err != nil {
+		return fmt.Errorf("read %s: %w", from, err)
+	}
+	if b, err = api.Hide(b, l.Absent); err != nil {
+		return fmt.Errorf("take names out of %s: %w", from, err)
+	}
+	return writeFile(to, b, 0o755)
 }
 
 // config writes the lines that a gpushare configuration needs for this node.

@@ -71,6 +71,9 @@ func settings(c *cli.Context) (*setup, error) {
 	if s.host.Kernels, err = kernelRules(c.StringSlice("kernel-time"), c.StringSlice("kernel-times")); err != nil {
 		return nil, err
 	}
+	if err := faultsOf(c, s); err != nil {
+		return nil, err
+	}
 	if s.host.Clock, err = clockOf(c); err != nil {
 		return nil, err
 	}

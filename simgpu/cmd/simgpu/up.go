@@ -36,7 +36,7 @@ simgpu up --dir DIR --profile ./mine.yaml --kernel-time my_kernel=5ms`,
 file (with a / in it, or one that ends in .yaml). NxPROFILE makes N of them, commas
 join several kinds. The flags below it override the profile's values on every GPU.
 Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu down".`,
-		Flags: append(slices.Concat(clockFlags(), driverFlags()), []cli.Flag{
+		Flags: append(slices.Concat(clockFlags(), driverFlags(), faultFlags()), []cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "profile", Value: profile.Exact, Usage: "`PROFILE` of the GPUs: h100, 8xh100, 4xa100,2xt4, ./mine.yaml"},
 			&cli.IntFlag{Name: "gpus", Usage: "number of GPUs, if --profile gives none", DefaultText: "1"},

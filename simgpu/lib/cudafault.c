@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+/* cudafault.c: which GPU a call that may fail is about, and what a call waits by. */
+#include <errno.h>
+#include <time.h>
+
+#include "clock.h"
+#include "fault.h"
+#include "sg.h"
+
+const uint32_t sg_fault_kind = SG_KIND_CUDA;
+
+uint32_t sg_fault_gpu(const struct sg_frame *f, const struct sg_call_info *c)
+{
+    CUcontext ctx = sg_current();
+    struct sg_device *d = NULL;
+
+    if (c->device >= 0)
+        d = sg_dev((CUdevice)sg_frame_arg(f, (unsigned)c->device));
+    else if (ctx)
+        d = sg_dev(ctx->dev);
+    return d ? d->index : SG_FAULT_ANY_GPU;
+}
+
+uint32_t sg_fault_dead(const struct sg_call_info *c SG_UNUSED)
+{
+    return 0;
+}
+
+void sg_fault_pause(uint64_t ns)
+{
+    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+
+    if (sg_clock_on()) {
+        sg_clock_spend(ns);
+        sg_clock_catch_up();
+        return;
+    }
+    while (nanosleep(&t, &t) != 0 && errno == EINTR)
+        ;
+}
