@@ -5,7 +5,8 @@
  * copy.c: copies. Every form becomes a three-dimensional copy, is checked
  * against the table of blocks and done with the processor. Bytes move when the
  * call is made: kernels do nothing, so only host functions could tell the
- * difference, and while one is queued a copy waits its turn behind it.
+ * difference, and while one is queued a copy waits its turn behind it. On a card
+ * whose copies take time, an entry in the ring then occupies a copy engine.
  */
 #include <sys/mman.h>
 
@@ -127,6 +128,132 @@ void sg_copy_do(const CUDA_MEMCPY3D *c)
     }
 }
 
+/* ---- time ---------------------------------------------------------------------- */
+
+/* Copies of at most this from pageable memory return when they are staged. */
+#define STAGED ((size_t)64 << 10)
+
+enum place { PAGEABLE, PINNED, ON_DEVICE };
+
+/* Where one side lies; the lock is held. */
+static enum place place_of(const CUDA_MEMCPY3D *c, bool dst, CUdevice *dev)
+{
+    CUmemorytype type = dst ? c->dstMemoryType : c->srcMemoryType;
+    CUarray a = dst ? c->dstArray : c->srcArray;
+    uintptr_t p = type == CU_MEMORYTYPE_HOST ? (uintptr_t)(dst ? c->dstHost : c->srcHost)
+                                             : (uintptr_t)(dst ? c->dstDevice : c->srcDevice);
+    const struct sg_mem *m = sg_mem_find(type == CU_MEMORYTYPE_ARRAY ? (uintptr_t)a->base : p, 1);
+
+    if (!m)
+        return PAGEABLE;
+    if (m->kind == SG_MEM_HOST || m->kind == SG_MEM_REGISTERED)
+        return PINNED;
+    *dev = m->dev;
+    return ON_DEVICE;
+}
+
+struct sg_copy_way sg_copy_way(const CUDA_MEMCPY3D *c)
+{
+    struct sg_copy_way w = {.bytes = c->WidthInBytes * c->Height * c->Depth};
+    CUdevice from = 0, to = 0;
+    enum place s, d;
+
+    sg_lock();
+    s = place_of(c, false, &from);
+    d = place_of(c, true, &to);
+    sg_unlock();
+    if (s == ON_DEVICE && d == ON_DEVICE)
+        w.arg = from == to ? SG_COPY_DTOD : SG_COPY_PEER;
+    else if (s == ON_DEVICE)
+        w.arg = SG_COPY_DTOH;
+    else if (d == ON_DEVICE)
+        w.arg = SG_COPY_HTOD;
+    else
+        w.arg = SG_COPY_HOST;
+    if (s != PAGEABLE && d != PAGEABLE)
+        w.arg |= SG_COPY_PINNED;
+    return w;
+}
+
+bool sg_timed_copies(CUstream s)
+{
+    return sg_state.dev[s->ctx->dev].info->timed_copies != 0;
+}
+
+CUresult sg_copy_submit(CUstream s, const CUDA_MEMCPY3D *c)
+{
+    struct sg_copy_way w;
+
+    if (!sg_timed_copies(s) || !c->WidthInBytes || !c->Height || !c->Depth)
+        return CUDA_SUCCESS;
+    w = sg_copy_way(c);
+    return sg_submit(s, SG_ENTRY_COPY, w.arg, w.bytes, NULL);
+}
+
+/* Whether a call that makes such a copy comes back only when it is complete.
+ * After the driver's documentation of API synchronisation. */
+static bool waits(const struct sg_copy_way *w, bool sync)
+{
+    bool pinned = w->arg & SG_COPY_PINNED;
+
+    switch (w->arg & SG_COPY_WAY) {
+    case SG_COPY_HTOD:
+        return pinned ? sync : w->bytes > STAGED;
+    case SG_COPY_DTOH:
+        return sync || !pinned;
+    case SG_COPY_HOST:
+        return sync;
+    default: /* within devices: never waits for them */
+        return false;
+    }
+}
+
+static void deferred(void *arg)
+{
+    sg_copy_do(arg);
+    free(arg);
+}
+
+/* Bytes move when the call is made, or behind the host functions that are
+ * queued: nothing else in a stream could change or see them. */
+CUresult sg_copy_move(CUstream s, const CUDA_MEMCPY3D *c)
+{
+    CUDA_MEMCPY3D *later;
+    CUresult r;
+
+    if (!sg_host_unfinished()) {
+        sg_copy_do(c);
+        return CUDA_SUCCESS;
+    }
+    later = malloc(sizeof(*later));
+    if (!later)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *later = *c;
+    r = sg_host_function(s, deferred, later, NULL);
+    if (r != CUDA_SUCCESS)
+        free(later);
+    return r;
+}
+
+/* On a card whose copies take time. */
+static CUresult timed(CUstream s, const CUDA_MEMCPY3D *c, bool sync)
+{
+    struct sg_copy_way w;
+    CUresult r = CUDA_SUCCESS;
+
+    if (!c->WidthInBytes || !c->Height || !c->Depth)
+        return sync ? sg_stream_drain(s) : r;
+    w = sg_copy_way(c);
+    /* What comes from pageable memory, or from the processor, is read now. */
+    if (sync && !(w.arg & SG_COPY_PINNED))
+        r = sg_stream_drain(s);
+    if (r == CUDA_SUCCESS)
+        r = sg_copy_move(s, c);
+    if (r == CUDA_SUCCESS)
+        r = sg_submit(s, SG_ENTRY_COPY, w.arg, w.bytes, NULL);
+    return r == CUDA_SUCCESS && waits(&w, sync) ? sg_stream_drain(s) : r;
+}
+
 CUresult sg_copy_sync(const CUDA_MEMCPY3D *c, bool per_thread)
 {
     CUstream s;
@@ -136,17 +263,13 @@ CUresult sg_copy_sync(const CUDA_MEMCPY3D *c, bool per_thread)
     r = sg_stream_for_sync(per_thread, &s);
     if (r == CUDA_SUCCESS)
         r = sg_copy_check(c);
+    if (r == CUDA_SUCCESS && sg_timed_copies(s))
+        return timed(s, c, true);
     if (r == CUDA_SUCCESS)
         r = sg_stream_drain(s);
     if (r == CUDA_SUCCESS)
         sg_copy_do(c);
     return r;
-}
-
-static void deferred(void *arg)
-{
-    sg_copy_do(arg);
-    free(arg);
 }
 
 CUresult sg_copy_async(const CUDA_MEMCPY3D *c, CUstream h, bool per_thread)
@@ -166,19 +289,7 @@ CUresult sg_copy_async(const CUDA_MEMCPY3D *c, CUstream h, bool per_thread)
         return r;
     if (capturing)
         return sg_capture_add(s, CU_GRAPH_NODE_TYPE_MEMCPY, &p);
-    if (sg_host_unfinished()) {
-        CUDA_MEMCPY3D *later = malloc(sizeof(*later));
-
-        if (!later)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        *later = *c;
-        r = sg_host_function(s, deferred, later, NULL);
-        if (r != CUDA_SUCCESS)
-            free(later);
-        return r;
-    }
-    sg_copy_do(c);
-    return CUDA_SUCCESS;
+    return sg_timed_copies(s) ? timed(s, c, false) : sg_copy_move(s, c);
 }
 
 /* ---- one dimension ------------------------------------------------------------ */

@@ -110,11 +110,10 @@ SG_API CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 SG_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
     SG_ENTER_CTX(c);
-    (void)c;
     if (least)
         *least = 0;
     if (greatest)
-        *greatest = -5;
+        *greatest = 1 - (int)sg_state.dev[c->dev].info->stream_priorities;
     return CUDA_SUCCESS;
 }
 

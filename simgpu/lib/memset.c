@@ -17,7 +17,8 @@ CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS *p)
         return CUDA_ERROR_INVALID_VALUE;
     if (!p->width || !p->height)
         return CUDA_SUCCESS;
-    if (p->dst % p->elementSize || __builtin_mul_overflow(p->width, p->elementSize, &row) ||
+    if (p->dst % p->elementSize || (p->height > 1 && p->pitch % p->elementSize) ||
+        __builtin_mul_overflow(p->width, p->elementSize, &row) ||
         (p->height > 1 && p->pitch < row) || __builtin_mul_overflow(p->height - 1, p->pitch, &t) ||
         __builtin_add_overflow(t, row, &end))
         return CUDA_ERROR_INVALID_VALUE;
@@ -50,7 +51,11 @@ static void zero(char *p, size_t n)
 
 void sg_set_do(const CUDA_MEMSET_NODE_PARAMS *p)
 {
-    unsigned value = p->value & (p->elementSize == 4 ? ~0u : (1u << 8 * p->elementSize) - 1);
+    unsigned value;
+
+    if (!p->width || !p->height)
+        return;
+    value = p->value & (p->elementSize == 4 ? ~0u : (1u << 8 * p->elementSize) - 1);
 
     for (size_t y = 0; y < p->height; y++) {
         char *row = (char *)(uintptr_t)(p->dst + y * p->pitch);
@@ -74,6 +79,53 @@ void sg_set_do(const CUDA_MEMSET_NODE_PARAMS *p)
     }
 }
 
+CUresult sg_set_submit(CUstream s, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    if (!sg_timed_copies(s) || !p->width || !p->height)
+        return CUDA_SUCCESS;
+    return sg_submit(s, SG_ENTRY_FILL, 0, (uint64_t)p->width * p->elementSize * p->height, NULL);
+}
+
+static void deferred(void *arg)
+{
+    sg_set_do(arg);
+    free(arg);
+}
+
+/* Fills when the call is made, or behind the host functions that are queued. */
+static CUresult fill(CUstream s, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    CUDA_MEMSET_NODE_PARAMS *later;
+    CUresult r;
+
+    if (!sg_host_unfinished()) {
+        sg_set_do(p);
+        return sg_set_submit(s, p);
+    }
+    later = malloc(sizeof(*later));
+    if (!later)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *later = *p;
+    r = sg_host_function(s, deferred, later, NULL);
+    if (r != CUDA_SUCCESS)
+        free(later);
+    return r == CUDA_SUCCESS ? sg_set_submit(s, p) : r;
+}
+
+/* Whether a fill's call waits for it: only if it is of memory that the
+ * processor sees as its own, by the documentation. */
+static bool waits(const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    const struct sg_mem *m;
+    bool host;
+
+    sg_lock();
+    m = sg_mem_find(p->dst, 1);
+    host = m && (m->kind == SG_MEM_HOST || m->kind == SG_MEM_REGISTERED);
+    sg_unlock();
+    return host;
+}
+
 static CUresult set_sync(CUdeviceptr dst, size_t pitch, unsigned value, unsigned size, size_t w, size_t h, bool pt)
 {
     CUDA_MEMSET_NODE_PARAMS p = {dst, pitch, value, size, w, h};
@@ -84,17 +136,15 @@ static CUresult set_sync(CUdeviceptr dst, size_t pitch, unsigned value, unsigned
     r = sg_stream_for_sync(pt, &s);
     if (r == CUDA_SUCCESS)
         r = sg_set_check(&p);
+    if (r == CUDA_SUCCESS && sg_timed_copies(s)) {
+        r = fill(s, &p);
+        return r == CUDA_SUCCESS && waits(&p) ? sg_stream_drain(s) : r;
+    }
     if (r == CUDA_SUCCESS)
         r = sg_stream_drain(s);
     if (r == CUDA_SUCCESS)
         sg_set_do(&p);
     return r;
-}
-
-static void deferred(void *arg)
-{
-    sg_set_do(arg);
-    free(arg);
 }
 
 CUresult sg_set_async(const CUDA_MEMSET_NODE_PARAMS *set, CUstream st, bool pt)
@@ -112,21 +162,7 @@ CUresult sg_set_async(const CUDA_MEMSET_NODE_PARAMS *set, CUstream st, bool pt)
         r = sg_capturing(s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
-    if (capturing)
-        return sg_capture_add(s, CU_GRAPH_NODE_TYPE_MEMSET, &p);
-    if (sg_host_unfinished()) {
-        CUDA_MEMSET_NODE_PARAMS *later = malloc(sizeof(*later));
-
-        if (!later)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        *later = p.memset;
-        r = sg_host_function(s, deferred, later, NULL);
-        if (r != CUDA_SUCCESS)
-            free(later);
-        return r;
-    }
-    sg_set_do(&p.memset);
-    return CUDA_SUCCESS;
+    return capturing ? sg_capture_add(s, CU_GRAPH_NODE_TYPE_MEMSET, &p) : fill(s, &p.memset);
 }
 
 static CUresult set_async(CUdeviceptr dst, size_t pitch, unsigned value, unsigned size, size_t w, size_t h, CUstream st,

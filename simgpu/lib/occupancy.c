@@ -4,8 +4,9 @@
 /*
  * occupancy.c: attributes of functions, and how many blocks of one fit on a
  * multiprocessor, by the rules of NVIDIA's occupancy calculator: registers are
- * given to warps in units of 256, to four warps at a time; shared memory in
- * units of 128 bytes, with what the system reserves for each block.
+ * given to warps in units of 256, to a number of warps that four divides;
+ * shared memory in units of 128 bytes, with what the system reserves for each
+ * block.
  */
 #include "sg.h"
 
@@ -31,7 +32,7 @@ int sg_resident(CUfunction f, CUdevice dev, int threads, size_t dynamic_shared)
     n = least(sg_attr(i, MAX_THREADS_PER_MULTIPROCESSOR) / WARP / warps, sg_attr(i, MAX_BLOCKS_PER_MULTIPROCESSOR));
     a_warp = ((unsigned)f->facts.registers * WARP + REGISTER_UNIT - 1) / REGISTER_UNIT * REGISTER_UNIT;
     if (a_warp)
-        n = least(n, sg_attr(i, MAX_REGISTERS_PER_MULTIPROCESSOR) / a_warp / 4 * 4 / ((warps + 3) / 4 * 4));
+        n = least(n, sg_attr(i, MAX_REGISTERS_PER_MULTIPROCESSOR) / a_warp / 4 * 4 / warps);
     shared = (shared + sg_attr(i, RESERVED_SHARED_MEMORY_PER_BLOCK) + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
     return shared ? (int)least(n, (unsigned)(sg_attr(i, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) / shared)) : (int)n;
 }

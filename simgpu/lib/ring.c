@@ -55,14 +55,19 @@ void sg_ring_connected(void)
 }
 
 /* Waits on the virtual clock. */
-static CUresult block(uint32_t kind, uint32_t slot, uint64_t position)
+static CUresult block_until(uint32_t kind, uint32_t slot, uint64_t position, uint64_t until_ns)
 {
-    const struct sg_wait w = {.kind = kind, .slot = slot, .position = position, .until_ns = SG_FOREVER};
+    const struct sg_wait w = {.kind = kind, .slot = slot, .position = position, .until_ns = until_ns};
 
     if (sg_clock_block(&w) != EIO)
         return CUDA_SUCCESS;
     sg_conn.lost = true;
     return CUDA_ERROR_UNKNOWN;
+}
+
+static CUresult block(uint32_t kind, uint32_t slot, uint64_t position)
+{
+    return block_until(kind, slot, position, SG_FOREVER);
 }
 
 /* Sleeps while *word is value; finds out now and then whether the host lives. */
@@ -261,6 +266,7 @@ CUresult sg_ctx_wait_blocking(CUcontext ctx)
 /* ---- host functions ------------------------------------------------------ */
 
 struct pending {
+    bool (*ready)(void *arg); /* not NULL: the stream waits until it says so */
     uint32_t slot;
     uint64_t position;
     CUhostFn fn;
@@ -293,21 +299,59 @@ static struct pending *take(uint32_t slot, uint64_t position)
     return f;
 }
 
+static void run(struct pending *f, uint32_t slot, uint64_t position)
+{
+    if (f && f->fn)
+        f->fn(f->arg);
+    else if (f && f->cb)
+        f->cb(f->stream, CUDA_SUCCESS, f->arg);
+    if (f)
+        __atomic_sub_fetch(&host.unfinished, 1, __ATOMIC_SEQ_CST);
+    free(f);
+    before_others();
+    sg_tell(SG_OP_HOST_DONE, slot, position);
+}
+
+/* How often memory is looked at that a stream waits for: any processor's store
+ * may end the wait. */
+#define LOOK_NS 20000
+
+/* Runs what has become ready of the streams that wait. */
+static void look(struct pending **waiting)
+{
+    while (*waiting) {
+        struct pending *f = *waiting;
+
+        if (!f->ready(f->arg)) {
+            waiting = &f->next;
+            continue;
+        }
+        *waiting = f->next;
+        run(f, f->slot, f->position);
+    }
+}
+
 static void *host_thread(void *arg SG_UNUSED)
 {
     struct sg_shared *m = sg_conn.shm;
+    struct pending *waiting = NULL;
     uint32_t seen = 0;
 
     for (;;) {
         uint32_t head = __atomic_load_n(&m->host_head, __ATOMIC_SEQ_CST);
 
+        look(&waiting);
         if (seen == head) {
+            const struct timespec soon = {.tv_nsec = LOOK_NS};
+
             if (sg_clock_on()) {
-                if (block(SG_WAIT_HOST, 0, head) != CUDA_SUCCESS)
+                if (block_until(SG_WAIT_HOST, 0, head, waiting ? sg_now() + LOOK_NS : SG_FOREVER) != CUDA_SUCCESS)
                     return NULL;
                 continue;
             }
-            if (sleep_on(&m->host_head, head) != CUDA_SUCCESS)
+            if (waiting && !sg_conn.lost)
+                futex(&m->host_head, FUTEX_WAIT, head, &soon);
+            else if (sleep_on(&m->host_head, head) != CUDA_SUCCESS)
                 return NULL;
             continue;
         }
@@ -317,15 +361,12 @@ static void *host_thread(void *arg SG_UNUSED)
             uint64_t position = due & ((1ull << 48) - 1);
             struct pending *f = take(slot, position);
 
-            if (f && f->fn)
-                f->fn(f->arg);
-            else if (f && f->cb)
-                f->cb(f->stream, CUDA_SUCCESS, f->arg);
-            if (f)
-                __atomic_sub_fetch(&host.unfinished, 1, __ATOMIC_SEQ_CST);
-            free(f);
-            before_others();
-            sg_tell(SG_OP_HOST_DONE, slot, position);
+            if (f && f->ready && !f->ready(f->arg)) {
+                f->next = waiting;
+                waiting = f;
+                continue;
+            }
+            run(f, slot, position);
         }
     }
 }
@@ -355,11 +396,18 @@ static bool start_host_thread(void)
 /* Runs fn, or cb, on a thread of ours when s has come to it. */
 CUresult sg_host_function(CUstream s, CUhostFn fn, void *arg, CUstreamCallback cb)
 {
+    return sg_host_when(s, NULL, fn, arg, cb);
+}
+
+/* The same, but not before ready says so. */
+CUresult sg_host_when(CUstream s, bool (*ready)(void *), CUhostFn fn, void *arg, CUstreamCallback cb)
+{
     struct pending *f = calloc(1, sizeof(*f)), **p;
     CUresult r;
 
     if (!f)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    f->ready = ready;
     f->fn = fn;
     f->cb = cb;
     f->arg = arg;

@@ -276,6 +276,7 @@ CUresult sg_ctx_wait(CUcontext ctx);
 CUresult sg_ctx_wait_blocking(CUcontext ctx);
 uint64_t sg_now(void);
 CUresult sg_host_function(CUstream s, CUhostFn fn, void *arg, CUstreamCallback cb);
+CUresult sg_host_when(CUstream s, bool (*ready)(void *), CUhostFn fn, void *arg, CUstreamCallback cb);
 bool sg_host_unfinished(void); /* host functions are queued or run */
 
 /* The error that broke a context, which every later call in it returns. */
@@ -313,6 +314,17 @@ bool sg_mem_host(const void *p, size_t n);
 /* ---- copies (copy.c, memset.c) -------------------------------------------- */
 CUresult sg_copy_check(const CUDA_MEMCPY3D *c);
 void sg_copy_do(const CUDA_MEMCPY3D *c);
+/* How a checked copy goes: SG_COPY_…, and how many bytes. */
+struct sg_copy_way {
+    uint32_t arg;
+    uint64_t bytes;
+};
+struct sg_copy_way sg_copy_way(const CUDA_MEMCPY3D *c);
+bool sg_timed_copies(CUstream s); /* are copies on the stream's card submitted? */
+/* Submit what a copy or fill takes, nothing on a card where that is nothing. */
+CUresult sg_copy_move(CUstream s, const CUDA_MEMCPY3D *c); /* the bytes only */
+CUresult sg_copy_submit(CUstream s, const CUDA_MEMCPY3D *c);
+CUresult sg_set_submit(CUstream s, const CUDA_MEMSET_NODE_PARAMS *p);
 CUresult sg_copy_sync(const CUDA_MEMCPY3D *c, bool per_thread);
 CUresult sg_copy_async(const CUDA_MEMCPY3D *c, CUstream h, bool per_thread);
 CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS *p);

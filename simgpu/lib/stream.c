@@ -7,7 +7,7 @@
 /* Makes a stream. The lock is held. */
 CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priority, CUstream *ret)
 {
-    struct sg_request req = {.op = SG_OP_STREAM_CREATE, .ctx = ctx->id, .a = kind};
+    struct sg_request req = {.op = SG_OP_STREAM_CREATE, .ctx = ctx->id, .a = kind, .b = (uint8_t)(int8_t)priority};
     struct sg_reply rep;
     CUstream s;
     CUresult r = sg_call(&req, NULL, &rep, NULL, 0, NULL);
@@ -99,15 +99,17 @@ CUresult sg_stream_for_sync(bool per_thread, CUstream *ret)
 
 static CUresult create(CUstream *ps, unsigned flags, int priority)
 {
+    int greatest;
     CUresult r;
 
     SG_ENTER_CTX(c);
     if (!ps || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
+    greatest = 1 - (int)sg_state.dev[c->dev].info->stream_priorities;
     if (priority > 0)
         priority = 0;
-    if (priority < -5)
-        priority = -5;
+    if (priority < greatest)
+        priority = greatest;
     sg_lock();
     r = sg_stream_new(c, flags & CU_STREAM_NON_BLOCKING ? SG_STREAM_NONBLOCKING : SG_STREAM_BLOCKING, flags, priority,
                       ps);

@@ -29,10 +29,13 @@ const (
 
 // programs are those of test/c that need no argument and check by themselves.
 var programs = []string{
+	"batch",
 	"core",
 	"graph",
 	"handles",
+	"memops",
 	"memory",
+	"occupancy",
 	"threads",
 	"vmm",
 }

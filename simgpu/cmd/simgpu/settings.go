@@ -100,6 +100,7 @@ func override(c *cli.Context, g *profile.GPU) (err error) {
 	bytes("context-overhead", &g.Memory.ContextBytes)
 	length("slice", &g.Engine.Slice, 10*time.Microsecond, 10*time.Second)
 	length("switch-cost", &g.Engine.SwitchCost, 0, time.Second)
+	length("watchdog", &g.Engine.Watchdog, 0, 24*time.Hour)
 	if err == nil && c.IsSet("memory") && g.Memory.TotalBytes < 1<<20 {
 		err = fmt.Errorf("memory %d bytes: must be at least 1 MiB", g.Memory.TotalBytes)
 	}

@@ -48,6 +48,7 @@ Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu d
 			&cli.StringFlag{Name: "context-overhead", Usage: "memory that a context costs", DefaultText: "300MiB, or the profile's"},
 			&cli.StringSliceFlag{Name: "kernel-time", Usage: "`NAME=TIME`: how long kernels of that name run (default: 10us, or the profile's); may be repeated"},
 			&cli.StringSliceFlag{Name: "kernel-times", Usage: "`FILE` with such rules, one a line; may be repeated"},
+			&cli.DurationFlag{Name: "watchdog", Usage: "a kernel that hangs ends its context after this (default: the profile's, never)"},
 			&cli.StringFlag{Name: "sharing", Usage: "time-slice, or mps: kernels of all processes at once (default: the profile's, time-slice)"},
 			&cli.StringFlag{Name: "lib-dir", Usage: "directory of the built libraries (default: ../simgpu/lib beside this binary)"},
 			&cli.BoolFlag{Name: "detach", Usage: "return when the GPUs are up"},

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gpushare/gpushare/simgpu/host"
+	"github.com/gpushare/gpushare/simgpu/profile"
+)
+
+func launches(st host.Status, pid int) uint64 {
+	for _, p := range st.Processes {
+		if int(p.PID) == pid {
+			return p.Launches
+		}
+	}
+	return 0
+}
+
+// Copies of a card that has copy engines take their time on them, and the calls
+// wait as documented.
+func TestCopiesTakeTime(t *testing.T) {
+	p, err := profile.Load("h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := up(t, "--profile", "h100", "--kernel-time", "slow=200ms")
+	c := p.GPU.Engine.Copy
+	n.run("copies", fmt.Sprint(c.HostToDevice.PinnedMBps), fmt.Sprint(c.Device.PinnedMBps))
+	n.run("batch")
+	if u := n.used(); u != 0 {
+		t.Errorf("%d bytes in use afterwards", u)
+	}
+}
+
+// A fault ends the work of its context; another process beside it goes on, also
+// beside a kernel that never ends.
+func TestFaultsStayInTheirContext(t *testing.T) {
+	n := up(t, "--kernel-time", "trap=10us+trap", "--kernel-time", "stray=illegal-address", "--kernel-time", "stuck=hang",
+		"--watchdog", "20ms", "--kernel-time", "k=200us")
+	beside := n.start("load", "k", "60")
+	n.run("broken")
+	from := n.status()
+	eventually(t, 5*time.Second, func() error {
+		to := n.status()
+		if got := launches(to, beside.cmd.Process.Pid) - launches(from, beside.cmd.Process.Pid); got < 500 {
+			return fmt.Errorf("the neighbour launched %d kernels", got)
+		}
+		return nil
+	})
+}
+
+func TestNeighbourOfAHangGetsHalf(t *testing.T) {
+	if os.Getenv("SIMGPU_ASAN") != "" {
+		t.Skip("sanitizers make launches too slow to keep a GPU busy")
+	}
+	n := up(t, "--kernel-time", "stuck=hang", "--kernel-time", "k=1ms")
+	stuck, beside := n.start("load", "stuck", "60"), n.start("load", "k", "60")
+	again(t, func() error {
+		from := n.status()
+		time.Sleep(time.Second)
+		to := n.status()
+		a, b := n.share(from, to, stuck.cmd.Process.Pid), n.share(from, to, beside.cmd.Process.Pid)
+		if math.Abs(a-0.5) > 0.05 || math.Abs(b-0.5) > 0.05 {
+			return fmt.Errorf("shares %.3f and %.3f, want one half each", a, b)
+		}
+		return nil
+	})
+}
+
+// Rules from a file, by pattern, by waves; a rule on the command line wins.
+func TestKernelRules(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(file, []byte("# by waves\nw*=1ms/wave\nk=7ms\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := up(t, "--kernel-times", file, "--kernel-time", "k=2ms", "--kernel-time", "lead=20ms")
+	for _, c := range []struct {
+		name          string
+		blocks, block int
+		want          float64 // ms
+	}{
+		{"k", 1, 256, 2}, {"wave", 1, 256, 1}, {"wave", 1056, 256, 1}, {"wave", 1057, 256, 2}, {"wave", 1057, 32, 1},
+		{"wave", 8448, 256, 8}, {"other", 1, 1, 0.01},
+	} {
+		var ms float64
+		out := n.run("grid", c.name, fmt.Sprint(c.blocks), fmt.Sprint(c.block))
+		if _, err := fmt.Sscan(out, &ms); err != nil || math.Abs(ms-c.want) > 0.0001 {
+			t.Errorf("%s, %d blocks of %d: %s ms, want %v", c.name, c.blocks, c.block, out, c.want)
+		}
+	}
+}
