@@ -104,7 +104,7 @@ func newRule(d api.Driver, s Spec) (*Rule, error) {
 			return nil, errors.New("rc: say what the call returns, or with delay how slow it is")
 		}
 		r.action = wire.FaultNone
-	} else if r.Code, err = code(string(s.RC), r.nvml); err != nil {
+	} else if r.Code, err = Code(string(s.RC), r.nvml); err != nil {
 		return nil, err
 	}
 	if s.RC != "" && slices.Contains(r.Names, "nvmlErrorString") {
@@ -127,8 +127,9 @@ func delay(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// code returns the number of a result.
-func code(s string, nvml bool) (int32, error) {
+// Code returns the number of a result of one interface, written as a number or a
+// name.
+func Code(s string, nvml bool) (int32, error) {
 	if n, err := strconv.ParseInt(s, 0, 32); err == nil {
 		if n < 0 {
 			return 0, fmt.Errorf("rc %d: must not be negative", n)

@@ -22,6 +22,7 @@ import (
 func (h *Host) Admin(stop func()) http.Handler {
 	mux := http.NewServeMux()
 	h.adminFaults(mux)
+	h.adminKill(mux)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.Status())

@@ -36,6 +36,7 @@ type client struct {
 
 	tail     uint64 // entries taken from the ring
 	lastTime int64
+	dead     bool // it has lost a GPU
 	broken   bool // the ring makes no sense: nothing is taken any more
 	active   bool // the engine thread looks at the ring by itself
 	busyAt   int64
@@ -143,6 +144,9 @@ func (h *Host) removeClient(c *client) {
 		h.leave(c.link)
 	}
 	delete(h.clients, c.id)
+	if c.dead {
+		h.publishDead()
+	}
 	h.active = slices.DeleteFunc(h.active, func(o *client) bool { return o == c })
 	c.group.clients--
 	_ = unix.Munmap(c.mem)

@@ -23,6 +23,9 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if int(req.GPU) >= len(h.gpus) {
 			return fail(wire.CUDAInvalidDevice)
 		}
+		if h.lost(int(req.GPU)) {
+			return fail(deviceUnavailable)
+		}
 		if len(c.contexts) >= maxContexts || !h.reserve(c, int(req.GPU), h.gpus[req.GPU].profile.Memory.ContextBytes) {
 			return fail(wire.CUDAOutOfMemory)
 		}

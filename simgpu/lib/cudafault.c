@@ -23,9 +23,27 @@ uint32_t sg_fault_gpu(const struct sg_frame *f, const struct sg_call_info *c)
     return d ? d->index : SG_FAULT_ANY_GPU;
 }
 
-uint32_t sg_fault_dead(const struct sg_call_info *c SG_UNUSED)
+/* What needs no GPU goes on when it is lost; everything else repeats the error
+ * until the process ends, as the documentation of such errors has it. */
+static bool without_gpu(const char *name)
 {
-    return 0;
+    static const char *const prefixes[] = {
+        "cuInit", "cuDriverGetVersion", "cuGetError", "cuGetProcAddress", "cuGetExportTable", "cuDeviceGet",
+        "cuDeviceTotalMem", "cuDeviceComputeCapability", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxSetCurrent",
+        "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetApiVersion"};
+
+    for (size_t i = 0; i < SG_LEN(prefixes); i++) {
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+            return true;
+    }
+    return false;
+}
+
+uint32_t sg_fault_dead(const struct sg_call_info *c)
+{
+    uint32_t code = sg_ready() ? __atomic_load_n(&sg_conn.shm->dead, __ATOMIC_ACQUIRE) : 0;
+
+    return code && !without_gpu(c->name) ? code : 0;
 }
 
 void sg_fault_pause(uint64_t ns)

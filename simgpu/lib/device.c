@@ -48,6 +48,18 @@ static unsigned choose(unsigned *index, unsigned n)
     return kept;
 }
 
+/* A new process does not see a GPU that is lost. */
+static unsigned present(unsigned *index, unsigned n)
+{
+    unsigned left = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (!__atomic_load_n(&sg_conn.node->gpu[index[i]].state.lost, __ATOMIC_ACQUIRE))
+            index[left++] = index[i];
+    }
+    return left;
+}
+
 static CUresult start(void)
 {
     unsigned index[SG_MAX_GPUS];
@@ -56,7 +68,7 @@ static CUresult start(void)
     if (sg_connect(SG_KIND_CUDA) != 0)
         return CUDA_ERROR_NO_DEVICE;
     sg_ring_connected();
-    sg_state.ndev = choose(index, sg_visible(sg_conn.node, index, SG_MAX_GPUS));
+    sg_state.ndev = choose(index, present(index, sg_visible(sg_conn.node, index, SG_MAX_GPUS)));
     if (!sg_state.ndev)
         return CUDA_ERROR_NO_DEVICE;
     for (unsigned i = 0; i < sg_state.ndev; i++) {

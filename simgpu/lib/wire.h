@@ -264,6 +264,8 @@ struct sg_shared {
     struct sg_stream_slot stream[SG_STREAM_SLOTS];
     struct sg_event_slot event[SG_EVENT_SLOTS];
     struct sg_waits waits;
+    uint32_t dead; /* host: 0, or what every call says since the process lost a GPU */
+    uint32_t pad7;
     uint32_t ctx_fault[SG_CONTEXT_SLOTS]; /* host: by context modulo this: 0, or the error that broke it */
 };
 

@@ -227,5 +227,6 @@ type Shared struct {
 	Stream         [StreamSlots]StreamSlot
 	Event          [EventSlots]EventSlot
 	Waits          Waits
+	Dead, _        uint32
 	ContextFault   [ContextSlots]uint32
 }

@@ -115,6 +115,7 @@ func TestHeader(t *testing.T) {
 		"SG_COPY_PINNED":        CopyPinned,
 		"SG_COPY_PIECES_SHIFT":  CopyPiecesShift,
 		"SG_CONTEXT_SLOTS":      ContextSlots,
+		"__builtin_offsetof(struct sg_shared, dead)":           uint64(unsafe.Offsetof(s.Dead)),
 		"__builtin_offsetof(struct sg_shared, ctx_fault)":      uint64(unsafe.Offsetof(s.ContextFault)),
 		"__builtin_offsetof(struct sg_gpu_info, timed_copies)": uint64(unsafe.Offsetof(GPUInfo{}.TimedCopies)),
 		"SG_RING_ENTRIES": RingEntries,

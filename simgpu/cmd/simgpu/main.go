@@ -22,7 +22,7 @@ func main() {
 		Version: version.String(),
 		Commands: []*cli.Command{
 			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(),
-			profilesCommand(), clockCommand(), failCommand(),
+			profilesCommand(), clockCommand(), failCommand(), killCommand(), reviveCommand(),
 			createSymlinksCommand(), updateLdcacheCommand(),
 		},
 		ExitErrHandler: func(*cli.Context, error) {},

@@ -112,6 +112,11 @@ int main(int argc, char **argv)
         } else if (!strcmp(word, "context")) {
             make_context(atoi(name));
             puts("0");
+        } else if (!strcmp(word, "create")) {
+            printf("%d\n", CU(cuCtxCreate_v2)(&ctx, 0, atoi(name)));
+        } else if (!strcmp(word, "count")) {
+            r = CU(cuDeviceGetCount)(&v);
+            printf("%d %d\n", r, v);
         } else if (!strcmp(word, "current")) {
             printf("%d\n", CU(cuCtxSetCurrent)(ctx));
         } else if (!strcmp(word, "alloc")) {

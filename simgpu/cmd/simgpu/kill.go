@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/gpushare/gpushare/simgpu/fault"
+	"github.com/gpushare/gpushare/simgpu/host"
+)
+
+func killCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "kill-gpu",
+		Usage:     "lose a GPU: its processes' calls fail from then on, new ones do not see it",
+		UsageText: "simgpu kill-gpu --dir DIR --gpu 0\nsimgpu kill-gpu --dir DIR --gpu 0 --xid 48",
+		Flags: []cli.Flag{
+			dirFlag(),
+			&cli.IntFlag{Name: "gpu", Required: true, Usage: "`NUMBER` of the GPU"},
+			&cli.UintFlag{Name: "xid", Value: 79, Usage: "what the kernel driver reports: 79 fallen off the bus, 48 uncorrectable memory error, …"},
+			&cli.StringFlag{Name: "rc", Usage: "`RESULT` of CUDA calls from then on, a number or a name", DefaultText: "as the XID has it"},
+		},
+		Action: func(c *cli.Context) error {
+			a, err := adminOf(c)
+			if err != nil {
+				return err
+			}
+			k := host.Kill{GPU: c.Int("gpu"), XID: uint32(c.Uint("xid")), RC: fault.Text(c.String("rc"))} //nolint:gosec // a small number
+			return a.KillGPU(c.Context, k)                                                                //nolint:wrapcheck // says everything
+		},
+	}
+}
+
+func reviveCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "revive-gpu",
+		Usage: "reset a lost GPU; refused while processes hold it",
+		Flags: []cli.Flag{dirFlag(), &cli.IntFlag{Name: "gpu", Required: true, Usage: "`NUMBER` of the GPU"}},
+		Action: func(c *cli.Context) error {
+			a, err := adminOf(c)
+			if err != nil {
+				return err
+			}
+			return a.ReviveGPU(c.Context, c.Int("gpu")) //nolint:wrapcheck // says everything
+		},
+	}
+}
