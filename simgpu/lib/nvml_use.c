@@ -16,8 +16,8 @@ SG_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *m)
     if (r != NVML_SUCCESS)
         return r;
     m->free = rep.a;
-    m->total = rep.b;
-    m->used = rep.c;
+    m->total = rep.b + d->info->reserved_bytes;
+    m->used = m->total - m->free; /* the driver's own counts as used here */
     return NVML_SUCCESS;
 }
 
@@ -35,9 +35,9 @@ SG_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, nvmlMemory_v2_t *
     if (r != NVML_SUCCESS)
         return r;
     m->free = rep.a;
-    m->total = rep.b;
+    m->total = rep.b + d->info->reserved_bytes;
     m->used = rep.c;
-    m->reserved = 0;
+    m->reserved = d->info->reserved_bytes;
     return NVML_SUCCESS;
 }
 
