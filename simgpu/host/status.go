@@ -80,6 +80,7 @@ func exportAll(us []usage) []Use {
 func (h *Host) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.wakeAll() // also what a client has just submitted
 	h.catchUp()
 	st := Status{
 		Simulated: true, Driver: unix.ByteSliceToString(h.node.DriverVersion[:]), CUDA: int(h.node.CUDAVersion),
@@ -128,6 +129,7 @@ func (h *Host) Status() Status {
 func (h *Host) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.wakeAll()
 	h.catchUp()
 	reset := func(u *usage) { u.high, u.ran, u.copied = u.used, 0, 0 }
 	for _, g := range h.gpus {
