@@ -58,6 +58,8 @@ CUfunction sg_module_function(CUmodule m, const char *name, size_t len)
     f->module = m;
     f->carveout = -1;
     f->facts.registers = 32;
+    if (m->text)
+        sg_text_facts(m->text, f);
     f->block[0] = f->block[1] = f->block[2] = 1;
     f->next = m->table[h];
     m->table[h] = f;
@@ -159,7 +161,7 @@ CUresult sg_module_new(CUcontext ctx, bool library, const void *image, CUmodule 
     m->next = all;
     all = m;
     if (r == CUDA_SUCCESS)
-        r = find_entries(m);
+        r = m->text ? find_entries(m) : sg_image_read(m, image);
     if (r != CUDA_SUCCESS)
         release(m);
     sg_unlock();

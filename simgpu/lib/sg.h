@@ -343,6 +343,9 @@ struct CUarray_st {
 CUresult sg_func_check(CUfunction f);
 /* A device attribute that is a size or number. */
 #define sg_attr(info, name) ((unsigned)(info)->attribute[CU_DEVICE_ATTRIBUTE_##name])
+/* What kernels need, from their image (image.c): a cubin's, all; PTX's, of one. */
+CUresult sg_image_read(CUmodule m, const void *image); /* the lock is held */
+void sg_text_facts(const char *text, CUfunction f);
 /* Blocks of f that one multiprocessor of dev holds at once; 0: it cannot run. */
 int sg_resident(CUfunction f, CUdevice dev, int threads, size_t dynamic_shared);
 /* What a launch occupies, as KERNEL entries and graph parts carry it. */

@@ -33,6 +33,7 @@ var programs = []string{
 	"core",
 	"graph",
 	"handles",
+	"image",
 	"memops",
 	"memory",
 	"occupancy",
