@@ -5,7 +5,6 @@ package intercept
 
 import (
 	"bytes"
-	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/gpushare/gpushare/limiter/region"
+	"github.com/gpushare/gpushare/tests/symbols"
 )
 
 // tabled returns the names of a table's rows of the given kinds.
@@ -39,20 +39,9 @@ func tabled(t *testing.T, table, kinds string) []string {
 // exported returns the functions that a library exports.
 func exported(t *testing.T, path string) []string {
 	t.Helper()
-	f, err := elf.Open(path)
+	names, err := symbols.Exported(path, true)
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, s := range symbols {
-		if kind := elf.ST_TYPE(s.Info); s.Section != elf.SHN_UNDEF && (kind == elf.STT_FUNC || kind == elf.STT_OBJECT) {
-			names = append(names, s.Name)
-		}
 	}
 	return names
 }

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/gpushare/gpushare/tests/symbols"
 )
 
 // hooked returns the hooked symbols of a table and the names by which
@@ -31,21 +33,9 @@ func hooked(t *testing.T, table string) (symbols, bases []string) {
 // exported returns the names that a library exports; functions only, or data too.
 func exported(t *testing.T, path string, data bool) []string {
 	t.Helper()
-	f, err := elf.Open(path)
+	names, err := symbols.Exported(path, data)
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, s := range symbols {
-		kind := elf.ST_TYPE(s.Info)
-		if s.Section != elf.SHN_UNDEF && (kind == elf.STT_FUNC || data && kind == elf.STT_OBJECT) {
-			names = append(names, s.Name)
-		}
 	}
 	return names
 }
