@@ -54,6 +54,9 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	b := bencher{ctx: ctx, n: n, root: root, image: image}
+	if err := b.attach(); err != nil {
+		return err
+	}
 	if err := b.calls(); err != nil {
 		return err
 	}

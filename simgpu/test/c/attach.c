@@ -44,13 +44,15 @@ int main(int argc, char **argv)
             continue;
         close(gate[1]);
         close(end[1]);
+        TRUE(write(done[1], "", 1) == 1);
         TRUE(read(gate[0], &b, 1) == 0);
         attach(&took[i]);
         TRUE(write(done[1], "", 1) == 1);
         TRUE(read(end[0], &b, 1) == 0);
         _exit(0);
     }
-    usleep(100000); /* all are at the gate */
+    for (int i = 0; i < n; i++) /* all are at the gate */
+        TRUE(read(done[0], &b, 1) == 1);
     begin = now_s();
     close(gate[1]);
     for (int i = 0; i < n; i++)
