@@ -43,6 +43,7 @@ func (h *Host) Admin(stop func()) http.Handler {
 		}
 	})
 	h.clockRoutes(mux)
+	mux.HandleFunc("POST /condition", h.serveConditions)
 	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, os.Getpid())
 		stop()

@@ -20,8 +20,6 @@ import (
 const (
 	maxContexts    = wire.ContextSlots
 	maxAllocations = 1 << 20
-	maxGraphs      = 1 << 16
-	maxGraphParts  = 1 << 16
 )
 
 // client is one connection of a CUDA library. Its fields are guarded by Host.mu.
@@ -41,20 +39,21 @@ type client struct {
 	active   bool // the engine thread looks at the ring by itself
 	busyAt   int64
 
-	contexts map[uint32]*clientContext
-	nextCtx  uint32
-	streams  [wire.StreamSlots]*stream
-	position [wire.StreamSlots]uint64 // reached by the streams before
-	live     []*stream
-	allocs   map[uint64]allocation
-	nextMem  uint64
-	graphs   map[uint32]*graph
-	nextGr   uint32
-	events   map[uint32]struct{} // slots that the model knows
-	pending  int                 // operations in the model
-	hostHead uint32
-	launches uint64
-	use      []usage // by GPU
+	contexts   map[uint32]*clientContext
+	nextCtx    uint32
+	streams    [wire.StreamSlots]*stream
+	position   [wire.StreamSlots]uint64 // reached by the streams before
+	live       []*stream
+	allocs     map[uint64]allocation
+	nextMem    uint64
+	graphs     map[uint32]*graph
+	nextGr     uint32
+	graphParts int                 // over all graphs
+	events     map[uint32]struct{} // slots that the model knows
+	pending    int                 // operations in the model
+	hostHead   uint32
+	launches   uint64
+	use        []usage // by GPU
 
 	link   *link // on a virtual clock
 	future int   // entries that were taken before their time
@@ -85,12 +84,6 @@ type stream struct {
 type allocation struct {
 	gpu   int
 	bytes uint64
-}
-
-// graph is a set of kernels that run one after another as one operation.
-type graph struct {
-	parts   []wire.GraphPart
-	kernels uint64
 }
 
 var errFull = errors.New("too many clients")

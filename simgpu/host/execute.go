@@ -93,8 +93,9 @@ func (h *Host) submit(c *client, e *wire.Entry) {
 		if g == nil {
 			return
 		}
-		op = h.graphOp(cc, g)
-		c.launches += g.kernels
+		times := graphTimes(e)
+		op = h.graphOp(cc, g, times)
+		c.launches += g.kernels * times
 	case wire.EntryEvent, wire.EntryWait:
 		if e.Arg >= wire.EventSlots {
 			return
@@ -120,28 +121,6 @@ func (h *Host) submit(c *client, e *wire.Entry) {
 		store64(&c.shm.Stream[s.slot].Done, s.done)
 		c.wake = true
 	}
-}
-
-// graphOp describes a run of kernels of a graph as one operation.
-func (h *Host) graphOp(cc *clientContext, g *graph) sim.Op {
-	sum := sim.Op{Kind: sim.Exec, Tag: 1 << 62}
-	most := maxKernelTime.Nanoseconds()
-	for _, p := range g.parts {
-		one := h.kernelOp(cc, p.Function, 1)
-		d, n := one.Dur, int64(p.Count)
-		if one.Fault != 0 {
-			n = min(n, 1)
-		}
-		if d > 0 && n > most/d {
-			n = most / d
-		}
-		sum.Dur = min(most, sum.Dur+d*n)
-		if one.Fault != 0 && n > 0 {
-			sum.Fault = one.Fault
-			break
-		}
-	}
-	return sum
 }
 
 // breakContext ends the work of a context with a sticky error.

@@ -40,8 +40,10 @@ type Config struct {
 	Faults  []fault.Spec
 	GPUs    []profile.GPU
 	Kernels []kernel.Rule // how long kernels run, and how they end
-	Clock   Clock
-	Seed    string // makes the UUIDs; the same seed gives the same ones
+	// Conditions is what SetConditions is to be told at the start.
+	Conditions map[string]uint64
+	Clock      Clock
+	Seed       string // makes the UUIDs; the same seed gives the same ones
 }
 
 // Validate reports the first value that cannot be simulated.
@@ -66,22 +68,23 @@ type Host struct {
 	nodeMem []byte
 	node    *wire.Node // what all clients read; state in it is stored atomically
 
-	mu      sync.Mutex
-	machine *sim.Machine
-	gpus    []*gpu
-	clients map[uint32]*client
-	active  []*client // whose rings are looked at
-	nextID  uint32
-	groups  map[string]*group
-	names   *nameTable
-	faults  faultState
-	driver  api.Driver
-	batch   []arrival
-	timers  timers
-	virtual *virtual // nil: the wall clock
-	trace   *tracer
-	stopped bool
-	conns   sync.WaitGroup
+	mu         sync.Mutex
+	machine    *sim.Machine
+	gpus       []*gpu
+	clients    map[uint32]*client
+	active     []*client // whose rings are looked at
+	nextID     uint32
+	groups     map[string]*group
+	names      *nameTable
+	conditions conditions
+	faults     faultState
+	driver     api.Driver
+	batch      []arrival
+	timers     timers
+	virtual    *virtual // nil: the wall clock
+	trace      *tracer
+	stopped    bool
+	conns      sync.WaitGroup
 }
 
 // New makes the GPUs. It starts nothing.
@@ -102,6 +105,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	if h.names, err = newNameTable(cfg.Kernels); err != nil {
 		return nil, err
 	}
+	h.conditions.set(h.names, cfg.Conditions)
 	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096, 0); err != nil {
 		return nil, err
 	}

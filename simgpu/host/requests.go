@@ -79,8 +79,9 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 	case wire.OpGraphDefine, wire.OpGraphAppend:
 		return h.defineGraph(c, req, data)
 	case wire.OpGraphFree:
-		h.catchUpOne(c)
-		delete(c.graphs, uint32(req.A))
+		h.freeGraph(c, uint32(req.A))
+	case wire.OpCondition:
+		rep = h.conditions.answer(data)
 	case wire.OpHostDone:
 		if req.A < wire.StreamSlots && c.streams[req.A] != nil {
 			h.catchUpOne(c)
@@ -113,29 +114,6 @@ func (h *Host) alloc(c *client, req *wire.Request) (wire.Reply, []byte, bool) {
 func (h *Host) memInfo(i int) wire.Reply {
 	g := h.gpus[i]
 	return wire.Reply{A: g.info.MemoryBytes - g.use.used, B: g.info.MemoryBytes, C: g.use.used}
-}
-
-func (h *Host) defineGraph(c *client, req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
-	g, id := c.graphs[uint32(req.A)], uint32(req.A)
-	if req.Op == wire.OpGraphDefine {
-		if len(c.graphs) >= maxGraphs {
-			return wire.Reply{Status: wire.CUDAOutOfMemory}, nil, true
-		}
-		c.nextGr++
-		g, id = &graph{}, c.nextGr
-		c.graphs[id] = g
-	}
-	if g == nil || len(data)%8 != 0 || len(g.parts)+len(data)/8 > maxGraphParts {
-		return wire.Reply{Status: wire.CUDAInvalidValue}, nil, true
-	}
-	for ; len(data) > 0; data = data[8:] {
-		p := wire.GraphPart{
-			Function: binary.NativeEndian.Uint32(data), Count: binary.NativeEndian.Uint32(data[4:]),
-		}
-		g.parts = append(g.parts, p)
-		g.kernels += uint64(p.Count)
-	}
-	return wire.Reply{A: uint64(id)}, nil, true
 }
 
 // query handles one request of a management client.

@@ -2,162 +2,124 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * capture.c: stream capture. A capture belongs to its origin stream; another
- * stream joins by waiting for an event that was recorded in the capture. Each
- * stream remembers the nodes that its next one will depend on.
+ * capture.c: what a stream capture is. It belongs to its origin stream; another
+ * stream, of any context, joins by waiting for an event that was recorded in
+ * the capture. Each stream remembers the nodes that its next one will depend
+ * on. Whatever a capture does not allow spoils it; capturecalls.c ends it.
  */
 #include "sg.h"
 
-static struct sg_capture *all; /* under the lock */
+struct sg_capture *sg_captures;
+static struct sg_capture *orphans; /* whose origin was destroyed: freed later, without the lock */
 static unsigned long long next_id;
-static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-CUresult sg_capturing(CUstream s, bool *ret)
+static CUresult merge(CUgraphNode **to, CUgraphEdgeData **eto, size_t *nto, const CUgraphNode *from,
+                      const CUgraphEdgeData *efrom, size_t n)
 {
-    *ret = false;
-    if (__builtin_expect(!s->capture, 1))
-        return CUDA_SUCCESS;
-    if (s->capture->status == SG_CAPTURE_INVALID)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    *ret = true;
-    return CUDA_SUCCESS;
-}
+    CUgraphNode *v = malloc((*nto + n + 1) * sizeof(*v));
+    CUgraphEdgeData *e = calloc(*nto + n + 1, sizeof(*e));
+    size_t have = *nto;
 
-static CUresult set_deps(CUgraphNode **to, size_t *nto, const CUgraphNode *from, size_t n)
-{
-    CUgraphNode *v = NULL;
+    if (!v || !e) {
+        free(v);
+        free(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (have) {
+        memcpy(v, *to, have * sizeof(*v));
+        memcpy(e, *eto, have * sizeof(*e));
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
 
-    if (n) {
-        v = malloc(n * sizeof(*v));
-        if (!v)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        memcpy(v, from, n * sizeof(*v));
+        while (k < have && v[k] != from[i])
+            k++;
+        v[k] = from[i];
+        if (k == have) {
+            have++;
+            if (efrom)
+                e[k] = efrom[i];
+        }
     }
     free(*to);
+    free(*eto);
     *to = v;
-    *nto = n;
+    *eto = e;
+    *nto = have;
     return CUDA_SUCCESS;
 }
 
-CUresult sg_capture_add(CUstream s, CUgraphNodeType type, const union sg_node_params *p)
+static void forget(CUgraphNode **v, CUgraphEdgeData **e, size_t *n)
 {
-    CUgraphNode n;
-    CUresult r;
-
-    sg_lock();
-    r = s->capture ? sg_node_add(s->capture->graph, type, s->deps, s->ndeps, p, &n) : CUDA_ERROR_ILLEGAL_STATE;
-    if (r == CUDA_SUCCESS)
-        r = set_deps(&s->deps, &s->ndeps, &n, 1);
-    sg_unlock();
-    return r;
+    free(*v);
+    free(*e);
+    *v = NULL;
+    *e = NULL;
+    *n = 0;
 }
 
-/* Records an event inside a capture: it remembers what it is behind. */
-CUresult sg_capture_event(CUstream s, CUevent e)
+/* Replaces, or adds to, what the next node of s depends on. The lock is held. */
+CUresult sg_capture_deps(CUstream s, const CUgraphNode *v, const CUgraphEdgeData *e, size_t n, bool replace)
 {
-    CUresult r;
-
-    sg_lock();
-    r = set_deps(&e->deps, &e->ndeps, s->deps, s->ndeps);
-    if (r == CUDA_SUCCESS)
-        e->capture = s->capture;
-    sg_unlock();
-    return r;
+    if (replace)
+        forget(&s->deps, &s->edges, &s->ndeps);
+    return merge(&s->deps, &s->edges, &s->ndeps, v, e, n);
 }
 
-/* A wait in which a capture takes part. *ret_captured: nothing is left to do. */
-CUresult sg_capture_wait(CUstream s, CUevent e, bool *ret_captured)
+static CUresult join(struct sg_capture *c, CUstream s)
 {
-    struct sg_capture *c;
-    CUresult r = CUDA_SUCCESS;
-    CUgraphNode *v;
+    CUstream *v = realloc(c->members, (c->nmembers + 1) * sizeof(*v));
 
-    *ret_captured = true;
-    sg_lock();
-    for (c = all; c && c != e->capture; c = c->next)
-        ;
-    if (!c) {
-        /* Recorded outside, or in a capture that has ended. */
-        if (s->capture) {
-            s->capture->status = SG_CAPTURE_INVALID;
-            r = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-        } else {
-            e->capture = NULL;
-            *ret_captured = false;
-        }
-        goto out;
-    }
-    if (s->capture && s->capture != c) {
-        s->capture->status = c->status = SG_CAPTURE_INVALID;
-        r = CUDA_ERROR_STREAM_CAPTURE_MERGE;
-        goto out;
-    }
-    if (s->kind == SG_STREAM_LEGACY) {
-        c->status = SG_CAPTURE_INVALID;
-        r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        goto out;
-    }
-    v = malloc((s->ndeps + e->ndeps + 1) * sizeof(*v));
-    if (!v) {
-        r = CUDA_ERROR_OUT_OF_MEMORY;
-        goto out;
-    }
-    if (s->ndeps)
-        memcpy(v, s->deps, s->ndeps * sizeof(*v));
-    if (e->ndeps)
-        memcpy(v + s->ndeps, e->deps, e->ndeps * sizeof(*v));
-    free(s->deps);
-    s->deps = v;
-    s->ndeps += e->ndeps;
-    s->capture = c;
-out:
-    sg_unlock();
-    return r;
-}
-
-/* What would be unsafe while a capture runs that this thread must respect. */
-CUresult sg_capture_forbids(CUcontext ctx)
-{
-    CUresult r = CUDA_SUCCESS;
-
-    if (__builtin_expect(!__atomic_load_n(&all, __ATOMIC_ACQUIRE), 1) || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-        return r;
-    sg_lock();
-    for (struct sg_capture *c = all; c; c = c->next) {
-        bool mine = pthread_equal(c->thread, pthread_self());
-
-        if (c->origin->ctx != ctx || c->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-            continue;
-        if (mine || (c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL)) {
-            c->status = SG_CAPTURE_INVALID;
-            r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-        }
-    }
-    sg_unlock();
-    return r;
+    if (!v)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    c->members = v;
+    v[c->nmembers++] = s;
+    __atomic_store_n(&s->capture, c, __ATOMIC_RELEASE);
+    return CUDA_SUCCESS;
 }
 
 static void leave(CUstream s)
 {
-    free(s->deps);
-    s->deps = NULL;
-    s->ndeps = 0;
+    forget(&s->deps, &s->edges, &s->ndeps);
     s->capture = NULL;
 }
 
+/* Takes a capture off the list; its streams go on as before. The lock is held. */
 static void drop(struct sg_capture *c)
 {
     struct sg_capture **p;
 
-    for (p = &all; *p && *p != c; p = &(*p)->next)
+    for (p = &sg_captures; *p && *p != c; p = &(*p)->next)
         ;
     if (*p)
         __atomic_store_n(p, c->next, __ATOMIC_RELEASE);
-    for (CUstream s = c->origin->ctx->streams; s; s = s->next) {
-        if (s->capture == c)
-            leave(s);
-    }
+    for (size_t i = 0; i < c->nmembers; i++)
+        leave(c->members[i]);
+    c->nmembers = 0;
+}
+
+static void release(struct sg_capture *c)
+{
+    free(c->members);
     free(c);
+}
+
+static void reap(void)
+{
+    struct sg_capture *c;
+
+    sg_lock();
+    c = orphans;
+    orphans = NULL;
+    sg_unlock();
+    while (c) {
+        struct sg_capture *next = c->next;
+
+        if (!c->given)
+            sg_graph_free(c->graph);
+        release(c);
+        c = next;
+    }
 }
 
 /* A stream ends while it captures; the caller may or may not hold the lock,
@@ -170,30 +132,185 @@ void sg_capture_drop_stream(CUstream s)
         return;
     c->status = SG_CAPTURE_INVALID;
     if (c->origin == s) {
-        sg_graph_free(c->graph);
         drop(c);
-    } else {
-        leave(s);
+        c->next = orphans;
+        orphans = c;
+        return;
     }
+    for (size_t i = 0; i < c->nmembers; i++) {
+        if (c->members[i] == s) {
+            c->members[i] = c->members[--c->nmembers];
+            break;
+        }
+    }
+    leave(s);
 }
 
-static CUresult begin(CUstream h, CUgraph into, const CUgraphNode *deps, size_t ndeps, CUstreamCaptureMode mode,
-                      bool pt)
+bool sg_capture_into(CUgraph g)
 {
     struct sg_capture *c;
-    CUstream s;
+
+    if (!__atomic_load_n(&sg_captures, __ATOMIC_ACQUIRE))
+        return false;
+    sg_lock();
+    for (c = sg_captures; c && !sg_graph_holds(g, c->graph); c = c->next)
+        ;
+    sg_unlock();
+    return c;
+}
+
+/* ---- work in a capture ---------------------------------------------------------------- */
+
+CUresult sg_capturing(CUstream s, bool *ret)
+{
+    struct sg_capture *c = s->capture;
+
+    *ret = false;
+    if (__builtin_expect(!c, 1)) {
+        if (__builtin_expect(s->kind == SG_STREAM_LEGACY && __atomic_load_n(&sg_captures, __ATOMIC_ACQUIRE), 0))
+            return sg_capture_legacy(s->ctx, true);
+        return CUDA_SUCCESS;
+    }
+    if (c->status == SG_CAPTURE_INVALID)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    *ret = true;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_capture_spoil(CUstream s, CUresult code)
+{
+    sg_lock();
+    if (s->capture)
+        s->capture->status = SG_CAPTURE_INVALID;
+    sg_unlock();
+    return code;
+}
+
+CUresult sg_capture_legacy(CUcontext ctx, bool spoil)
+{
+    CUresult r = CUDA_SUCCESS;
+
+    if (!__atomic_load_n(&sg_captures, __ATOMIC_ACQUIRE))
+        return r;
+    sg_lock();
+    for (struct sg_capture *c = sg_captures; c; c = c->next) {
+        for (size_t i = 0; i < c->nmembers; i++) {
+            if (c->members[i]->ctx != ctx || c->members[i]->kind != SG_STREAM_BLOCKING)
+                continue;
+            r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+            if (spoil)
+                c->status = SG_CAPTURE_INVALID;
+        }
+    }
+    sg_unlock();
+    return r;
+}
+
+CUresult sg_capture_add(CUstream s, CUgraphNodeType type, const union sg_node_params *p)
+{
+    CUgraphNode n;
     CUresult r;
 
-    SG_ENTER();
-    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    r = sg_stream_of(h, pt, &s);
-    if (r != CUDA_SUCCESS)
-        return r;
-    if (s->kind == SG_STREAM_LEGACY)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (s->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
+    sg_lock();
+    if (!s->capture)
+        r = CUDA_ERROR_ILLEGAL_STATE;
+    else
+        r = sg_node_add(s->capture->graph, type, s->deps, s->edges, s->ndeps, p, &n);
+    if (r == CUDA_SUCCESS) {
+        n->ctx = s->ctx;
+        r = sg_capture_deps(s, &n, NULL, 1, true);
+    }
+    sg_unlock();
+    return r;
+}
+
+/* Records an event inside a capture: it remembers what it is behind. */
+CUresult sg_capture_event(CUstream s, CUevent e)
+{
+    CUresult r = CUDA_ERROR_ILLEGAL_STATE;
+
+    sg_lock();
+    if (s->capture) {
+        forget(&e->deps, &e->edges, &e->ndeps);
+        r = merge(&e->deps, &e->edges, &e->ndeps, s->deps, s->edges, s->ndeps);
+    }
+    if (r == CUDA_SUCCESS) {
+        e->capture = s->capture;
+        e->capture_id = s->capture->id;
+    }
+    sg_unlock();
+    return r;
+}
+
+/* The capture that e was last recorded in, if it has not ended. The lock is held. */
+static struct sg_capture *capture_of(CUevent e)
+{
+    struct sg_capture *c;
+
+    for (c = sg_captures; c && (c != e->capture || c->id != e->capture_id); c = c->next)
+        ;
+    return c;
+}
+
+CUresult sg_capture_event_used(CUevent e)
+{
+    struct sg_capture *c;
+
+    if (!e->capture)
+        return CUDA_SUCCESS;
+    sg_lock();
+    c = capture_of(e);
+    if (c)
+        c->status = SG_CAPTURE_INVALID;
+    sg_unlock();
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+/* A wait in which a capture takes part. *ret_captured: nothing is left to do. */
+CUresult sg_capture_wait(CUstream s, CUevent e, bool *ret_captured)
+{
+    struct sg_capture *c;
+    CUresult r = CUDA_SUCCESS;
+
+    *ret_captured = true;
+    sg_lock();
+    c = capture_of(e);
+    if (!c) {
+        /* Recorded outside, or in a capture that has ended. */
+        if (s->capture) {
+            s->capture->status = SG_CAPTURE_INVALID;
+            r = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+        } else {
+            e->capture = NULL;
+            *ret_captured = false;
+        }
+    } else if (s->capture && s->capture != c) {
+        s->capture->status = c->status = SG_CAPTURE_INVALID;
+        r = CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    } else if (s->kind == SG_STREAM_LEGACY) {
+        c->status = SG_CAPTURE_INVALID;
+        r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    } else if (c->status == SG_CAPTURE_INVALID) {
+        r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    } else {
+        if (!s->capture)
+            r = join(c, s);
+        if (r == CUDA_SUCCESS)
+            r = sg_capture_deps(s, e->deps, e->edges, e->ndeps, false);
+    }
+    sg_unlock();
+    return r;
+}
+
+/* ---- begin and end ---------------------------------------------------------------------- */
+
+CUresult sg_capture_begin(CUstream s, CUgraph into, const CUgraphNode *deps, const CUgraphEdgeData *edges,
+                          size_t ndeps, CUstreamCaptureMode mode)
+{
+    struct sg_capture *c;
+    CUresult r;
+
+    reap();
     c = calloc(1, sizeof(*c));
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -202,68 +319,51 @@ static CUresult begin(CUstream h, CUgraph into, const CUgraphNode *deps, size_t 
         free(c);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    c->given = into;
     c->origin = s;
     c->mode = mode;
     c->thread = pthread_self();
     c->status = SG_CAPTURE_ACTIVE;
     sg_lock();
     c->id = ++next_id;
-    c->next = all;
-    r = set_deps(&s->deps, &s->ndeps, deps, ndeps);
+    r = s->capture ? CUDA_ERROR_ILLEGAL_STATE : sg_capture_deps(s, deps, edges, ndeps, true);
+    if (r == CUDA_SUCCESS)
+        r = join(c, s);
     if (r == CUDA_SUCCESS) {
-        s->capture = c;
-        __atomic_store_n(&all, c, __ATOMIC_RELEASE);
+        c->next = sg_captures;
+        __atomic_store_n(&sg_captures, c, __ATOMIC_RELEASE);
     }
     sg_unlock();
-    if (r != CUDA_SUCCESS) {
-        if (!into)
-            sg_graph_free(c->graph);
-        free(c);
-    }
+    if (r == CUDA_SUCCESS)
+        return r;
+    if (!into)
+        sg_graph_free(c->graph);
+    release(c);
     return r;
 }
 
-#define BEGIN(name, pt)                                              \
-    SG_API CUresult name(CUstream s, CUstreamCaptureMode mode)       \
-    {                                                                \
-        return begin(s, NULL, NULL, 0, mode, pt);                    \
-    }
-BEGIN(cuStreamBeginCapture_v2, false)
-BEGIN(cuStreamBeginCapture_v2_ptsz, true)
-
-SG_API CUresult cuStreamBeginCapture(CUstream s)
+/* Is the work of all members behind the origin's newest nodes? The lock is held. */
+static bool joined(struct sg_capture *c)
 {
-    return begin(s, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL, false);
+    CUstream s = c->origin;
+
+    for (size_t k = 0; k < c->nmembers; k++) {
+        CUstream o = c->members[k];
+
+        for (size_t i = 0; o != s && i < o->ndeps; i++) {
+            if (!sg_graph_reaches(s->deps, s->ndeps, o->deps[i]))
+                return false;
+        }
+    }
+    return true;
 }
 
-SG_API CUresult cuStreamBeginCapture_ptsz(CUstream s)
-{
-    return begin(s, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL, true);
-}
-
-#define BEGIN_TO(name, pt)                                                                                  \
-    SG_API CUresult name(CUstream s, CUgraph g, const CUgraphNode *deps, const CUgraphEdgeData *d SG_UNUSED, \
-                         size_t n, CUstreamCaptureMode mode)                                                \
-    {                                                                                                       \
-        if (!sg_is(g, SG_GRAPH) || (n && !deps))                                                     \
-            return CUDA_ERROR_INVALID_VALUE;                                                                \
-        return begin(s, g, deps, n, mode, pt);                                                              \
-    }
-BEGIN_TO(cuStreamBeginCaptureToGraph, false)
-BEGIN_TO(cuStreamBeginCaptureToGraph_ptsz, true)
-
-static CUresult end(CUstream h, CUgraph *pg, bool pt)
+CUresult sg_capture_end(CUstream s, CUgraph *ret)
 {
     struct sg_capture *c;
-    CUresult r;
-    CUstream s;
+    CUresult r = CUDA_SUCCESS;
 
-    SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r != CUDA_SUCCESS)
-        return r;
-    if (!pg)
-        return CUDA_ERROR_INVALID_VALUE;
+    reap();
     sg_lock();
     c = s->capture;
     if (!c) {
@@ -276,142 +376,17 @@ static CUresult end(CUstream h, CUgraph *pg, bool pt)
     } else {
         if (c->status == SG_CAPTURE_INVALID)
             r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        for (CUstream o = s->ctx->streams; o && r == CUDA_SUCCESS; o = o->next) {
-            for (size_t i = 0; o != s && o->capture == c && i < o->ndeps; i++) {
-                if (!sg_graph_reaches(s->deps, s->ndeps, o->deps[i]))
-                    r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-            }
-        }
-        if (r == CUDA_SUCCESS) {
-            *pg = c->graph;
-        } else {
-            sg_graph_free(c->graph);
-            *pg = NULL;
-        }
+        else if (!joined(c))
+            r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
         drop(c);
+        sg_unlock();
+        /* A destructor of the program's may run, so without the lock. */
+        *ret = r == CUDA_SUCCESS ? c->graph : NULL;
+        if (r != CUDA_SUCCESS && !c->given)
+            sg_graph_free(c->graph);
+        release(c);
+        return r;
     }
     sg_unlock();
     return r;
-}
-
-SG_API CUresult cuStreamEndCapture(CUstream s, CUgraph *pg)
-{
-    return end(s, pg, false);
-}
-
-SG_API CUresult cuStreamEndCapture_ptsz(CUstream s, CUgraph *pg)
-{
-    return end(s, pg, true);
-}
-
-static CUresult info(CUstream h, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *g, const CUgraphNode **deps,
-                     const CUgraphEdgeData **edges, size_t *ndeps, bool pt)
-{
-    CUresult r;
-    CUstream s;
-
-    SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r != CUDA_SUCCESS)
-        return r;
-    if (!status)
-        return CUDA_ERROR_INVALID_VALUE;
-    sg_lock();
-    *status = s->capture ? (CUstreamCaptureStatus)s->capture->status : CU_STREAM_CAPTURE_STATUS_NONE;
-    if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-        if (id)
-            *id = s->capture->id;
-        if (g)
-            *g = s->capture->graph;
-        if (deps)
-            *deps = s->deps;
-        if (edges)
-            *edges = NULL;
-        if (ndeps)
-            *ndeps = s->ndeps;
-    }
-    sg_unlock();
-    return CUDA_SUCCESS;
-}
-
-#define INFO(suffix, pt)                                                                                          \
-    SG_API CUresult cuStreamIsCapturing##suffix(CUstream s, CUstreamCaptureStatus *st)                            \
-    {                                                                                                             \
-        return info(s, st, NULL, NULL, NULL, NULL, NULL, pt);                                                     \
-    }                                                                                                             \
-    SG_API CUresult cuStreamGetCaptureInfo##suffix(CUstream s, CUstreamCaptureStatus *st, cuuint64_t *id)         \
-    {                                                                                                             \
-        return info(s, st, id, NULL, NULL, NULL, NULL, pt);                                                       \
-    }                                                                                                             \
-    SG_API CUresult cuStreamGetCaptureInfo_v2##suffix(CUstream s, CUstreamCaptureStatus *st, cuuint64_t *id,      \
-                                                      CUgraph *g, const CUgraphNode **d, size_t *n)               \
-    {                                                                                                             \
-        return info(s, st, id, g, d, NULL, n, pt);                                                                \
-    }                                                                                                             \
-    SG_API CUresult cuStreamGetCaptureInfo_v3##suffix(CUstream s, CUstreamCaptureStatus *st, cuuint64_t *id,      \
-                                                      CUgraph *g, const CUgraphNode **d,                          \
-                                                      const CUgraphEdgeData **e, size_t *n)                       \
-    {                                                                                                             \
-        return info(s, st, id, g, d, e, n, pt);                                                                   \
-    }
-INFO(, false)
-INFO(_ptsz, true)
-
-static CUresult update(CUstream h, const CUgraphNode *deps, size_t n, unsigned flags, bool pt)
-{
-    CUresult r;
-    CUstream s;
-
-    SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r != CUDA_SUCCESS)
-        return r;
-    if (flags > 1 || (n && !deps))
-        return CUDA_ERROR_INVALID_VALUE;
-    sg_lock();
-    if (!s->capture) {
-        r = CUDA_ERROR_ILLEGAL_STATE;
-    } else {
-        size_t old = flags ? 0 : s->ndeps; /* 1: set; 0: add */
-        CUgraphNode *v = malloc((old + n + 1) * sizeof(*v));
-
-        if (!v) {
-            r = CUDA_ERROR_OUT_OF_MEMORY;
-        } else {
-            if (old)
-                memcpy(v, s->deps, old * sizeof(*v));
-            if (n)
-                memcpy(v + old, deps, n * sizeof(*v));
-            free(s->deps);
-            s->deps = v;
-            s->ndeps = old + n;
-        }
-    }
-    sg_unlock();
-    return r;
-}
-
-#define UPDATE(suffix, pt)                                                                                         \
-    SG_API CUresult cuStreamUpdateCaptureDependencies##suffix(CUstream s, CUgraphNode *d, size_t n, unsigned int f) \
-    {                                                                                                              \
-        return update(s, d, n, f, pt);                                                                             \
-    }                                                                                                              \
-    SG_API CUresult cuStreamUpdateCaptureDependencies_v2##suffix(                                                  \
-        CUstream s, CUgraphNode *d, const CUgraphEdgeData *e SG_UNUSED, size_t n, unsigned int f)                  \
-    {                                                                                                              \
-        return update(s, d, n, f, pt);                                                                             \
-    }
-UPDATE(, false)
-UPDATE(_ptsz, true)
-
-SG_API CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    CUstreamCaptureMode old = thread_mode;
-
-    SG_ENTER();
-    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    thread_mode = *mode;
-    *mode = old;
-    return CUDA_SUCCESS;
 }

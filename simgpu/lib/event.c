@@ -65,6 +65,7 @@ SG_API CUresult cuEventDestroy_v2(CUevent e)
     e->magic = 0;
     sg_unlock();
     free(e->deps);
+    free(e->edges);
     sg_object_free(e, sizeof(*e));
     return CUDA_SUCCESS;
 }
@@ -141,11 +142,16 @@ static bool complete(CUevent e)
 
 SG_API CUresult cuEventQuery(CUevent e)
 {
+    CUresult r;
+
     SG_ENTER();
     if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
-        return CUDA_ERROR_CAPTURED_EVENT;
+        return sg_capture_event_used(e);
+    r = sg_capture_forbids(e->ctx);
+    if (r != CUDA_SUCCESS)
+        return r;
     if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
         return sg_ctx_fault(e->ctx);
     return complete(e) || (sg_asked(e->stream_slot, e->position) && complete(e)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -159,7 +165,10 @@ SG_API CUresult cuEventSynchronize(CUevent e)
     if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture)
-        return CUDA_ERROR_CAPTURED_EVENT;
+        return sg_capture_event_used(e);
+    r = sg_capture_forbids(e->ctx);
+    if (r != CUDA_SUCCESS)
+        return r;
     if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
         return sg_ctx_fault(e->ctx);
     if (complete(e))
@@ -181,7 +190,7 @@ static CUresult elapsed(float *ms, CUevent a, CUevent b)
         (a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
     if (a->capture || b->capture)
-        return CUDA_ERROR_CAPTURED_EVENT;
+        return sg_capture_event_used(a->capture ? a : b);
     if (a->ctx->dev != b->ctx->dev)
         return CUDA_ERROR_INVALID_HANDLE;
     if (sg_ctx_fault(a->ctx) != CUDA_SUCCESS)

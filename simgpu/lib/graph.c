@@ -1,110 +1,296 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-/* graph.c: graphs as programs build and read them; graphexec.c runs them. */
+/* graph.c: graphs and their nodes as objects: made, copied, put in order. */
 #include "sg.h"
+
+static unsigned next_graph_id;
+static unsigned long long graph_serial, node_serial; /* nothing else tells an old handle from a new one */
 
 CUgraph sg_graph_new(void)
 {
     CUgraph g = sg_object_new(sizeof(*g));
 
-    if (g)
-        g->magic = SG_GRAPH;
+    if (!g)
+        return NULL;
+    g->id = __atomic_add_fetch(&next_graph_id, 1, __ATOMIC_RELAXED);
+    g->serial = __atomic_add_fetch(&graph_serial, 1, __ATOMIC_RELAXED);
+    g->magic = SG_GRAPH;
     return g;
 }
 
-static void node_free(CUgraphNode n)
+void sg_node_free(CUgraphNode n)
 {
-    if (n->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        sg_graph_free(n->p.child);
-    n->magic = 0;
+    sg_params_free(n->type, &n->p);
     free(n->deps);
+    free(n->edges);
+    free(n->attributes);
     sg_object_free(n, sizeof(*n));
 }
 
 void sg_graph_free(CUgraph g)
 {
     for (size_t i = 0; i < g->n; i++)
-        node_free(g->nodes[i]);
+        sg_node_free(g->nodes[i]);
     sg_held_free(g);
-    g->magic = 0;
+    sg_conds_free(g);
     free(g->nodes);
     sg_object_free(g, sizeof(*g));
 }
 
-static bool valid(CUgraph g)
+/* Is inner g itself, or a graph in a node of it, however deep? */
+bool sg_graph_holds(CUgraph g, CUgraph inner)
 {
-    return sg_is(g, SG_GRAPH);
-}
+    bool found = g == inner;
 
-static bool valid_node(CUgraphNode n)
-{
-    return sg_is(n, SG_NODE);
-}
+    for (size_t i = 0; i < g->n && !found; i++) {
+        CUgraphNode n = g->nodes[i];
 
-CUresult sg_node_add(CUgraph g, CUgraphNodeType type, const CUgraphNode *deps, size_t ndeps,
-                     const union sg_node_params *p, CUgraphNode *ret)
-{
-    CUgraphNode n, *v;
-
-    for (size_t i = 0; i < ndeps; i++) {
-        if (!valid_node(deps[i]) || deps[i]->graph != g)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (n->type == CU_GRAPH_NODE_TYPE_GRAPH)
+            found = sg_graph_holds(n->p.child, inner);
+        for (unsigned k = 0; n->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && k < n->p.cond.size && !found; k++)
+            found = sg_graph_holds(n->p.cond.bodies[k], inner);
     }
-    n = sg_object_new(sizeof(*n));
-    v = realloc(g->nodes, (g->n + 1) * sizeof(*v));
+    return found;
+}
+
+static void hide(CUgraph g)
+{
+    g->magic = SG_HIDDEN;
+    for (size_t i = 0; i < g->n; i++) {
+        CUgraphNode n = g->nodes[i];
+
+        n->magic = SG_HIDDEN;
+        if (n->type == CU_GRAPH_NODE_TYPE_GRAPH)
+            hide(n->p.child);
+        for (unsigned k = 0; n->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && k < n->p.cond.size; k++)
+            hide(n->p.cond.bodies[k]);
+    }
+}
+
+/* Makes a graph that a program has no handle of: an old handle that happens to
+ * have its address, or that of a node, names nothing. */
+CUgraph sg_graph_copy_hidden(CUgraph g)
+{
+    CUgraph c = sg_graph_copy(g);
+
+    if (c)
+        hide(c);
+    return c;
+}
+
+/* ---- what nodes point to ------------------------------------------------------------ */
+
+static void *duplicate(const void *p, size_t n)
+{
+    void *q = malloc(n ? n : 1);
+
+    if (q && n)
+        memcpy(q, p, n);
+    return q;
+}
+
+static void bodies_free(CUgraph *v, unsigned n)
+{
+    for (unsigned i = 0; v && i < n; i++) {
+        if (v[i])
+            sg_graph_free(v[i]);
+    }
+    free(v);
+}
+
+CUresult sg_params_copy(CUgraphNodeType type, union sg_node_params *to, const union sg_node_params *from)
+{
+    *to = *from;
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        to->child = sg_graph_copy(from->child);
+        if (!to->child)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        to->child->owned = true;
+        break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        to->cond.bodies = calloc(from->cond.size, sizeof(CUgraph));
+        for (unsigned i = 0; to->cond.bodies && i < from->cond.size; i++) {
+            to->cond.bodies[i] = sg_graph_copy(from->cond.bodies[i]);
+            if (!to->cond.bodies[i]) {
+                bodies_free(to->cond.bodies, i);
+                to->cond.bodies = NULL;
+            } else {
+                to->cond.bodies[i]->owned = to->cond.bodies[i]->body = true;
+            }
+        }
+        if (!to->cond.bodies)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        break;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+        to->sems.sems = duplicate(from->sems.sems, from->sems.n * sizeof(*from->sems.sems));
+        to->sems.params = duplicate(from->sems.params, (size_t)from->sems.n * SG_SEM_PARAMS_BYTES);
+        if (!to->sems.sems || !to->sems.params) {
+            free(to->sems.sems);
+            free(to->sems.params);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        break;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        to->batch.ops = duplicate(from->batch.ops, (size_t)from->batch.count * SG_BATCH_OP_BYTES);
+        if (!to->batch.ops)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        to->alloc.params.accessDescs = duplicate(from->alloc.params.accessDescs,
+                                                 from->alloc.params.accessDescCount * sizeof(CUmemAccessDesc));
+        if (!to->alloc.params.accessDescs)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        sg_graph_block_hold(to->alloc.block);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        sg_graph_block_hold(to->free);
+        break;
+    default:
+        break;
+    }
+    return CUDA_SUCCESS;
+}
+
+void sg_params_free(CUgraphNodeType type, union sg_node_params *p)
+{
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        sg_graph_free(p->child);
+        break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        bodies_free(p->cond.bodies, p->cond.size);
+        break;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+        free(p->sems.sems);
+        free(p->sems.params);
+        break;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        free(p->batch.ops);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        free((void *)(uintptr_t)p->alloc.params.accessDescs);
+        sg_graph_block_drop(p->alloc.block);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        sg_graph_block_drop(p->free);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- nodes -------------------------------------------------------------------------- */
+
+CUresult sg_edge_add(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *edge)
+{
+    CUgraphNode *d = realloc(to->deps, (to->ndeps + 1) * sizeof(*d));
+    CUgraphEdgeData *e;
+
+    if (!d)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    to->deps = d;
+    e = realloc(to->edges, (to->ndeps + 1) * sizeof(*e));
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    to->edges = e;
+    d[to->ndeps] = from;
+    e[to->ndeps++] = edge ? *edge : (CUgraphEdgeData){0};
+    return CUDA_SUCCESS;
+}
+
+static bool room(CUgraph g)
+{
+    CUgraphNode *v;
+
+    if (g->n & (g->n - 1)) /* room grows by doubling, at powers of two */
+        return true;
+    v = realloc(g->nodes, (g->n ? g->n * 2 : 1) * sizeof(*v));
     if (v)
         g->nodes = v;
-    if (n && ndeps)
-        n->deps = malloc(ndeps * sizeof(*n->deps));
-    if (!n || !v || (ndeps && !n->deps)) {
+    return v;
+}
+
+CUresult sg_node_add(CUgraph g, CUgraphNodeType type, const CUgraphNode *deps, const CUgraphEdgeData *edges,
+                     size_t ndeps, const union sg_node_params *p, CUgraphNode *ret)
+{
+    CUresult r = CUDA_SUCCESS;
+    CUgraphNode n;
+
+    for (size_t i = 0; i < ndeps; i++) {
+        if (!sg_is(deps[i], SG_NODE) || deps[i]->graph != g)
+            return CUDA_ERROR_INVALID_VALUE;
+        deps[i]->order = 0;
+    }
+    for (size_t i = 0; i < ndeps; i++) {
+        if (deps[i]->order++)
+            return CUDA_ERROR_INVALID_VALUE; /* the same one twice */
+    }
+    n = sg_object_new(sizeof(*n));
+    if (!n || !room(g)) {
         sg_object_free(n, sizeof(*n));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    n->magic = SG_NODE;
+    n->type = CU_GRAPH_NODE_TYPE_EMPTY;
+    for (size_t i = 0; i < ndeps && r == CUDA_SUCCESS; i++)
+        r = sg_edge_add(deps[i], n, edges ? &edges[i] : NULL);
+    if (r != CUDA_SUCCESS) {
+        sg_node_free(n);
+        return r;
+    }
     n->type = type;
     n->graph = g;
+    n->id = g->next_id++;
+    n->serial = __atomic_add_fetch(&node_serial, 1, __ATOMIC_RELAXED);
     if (p)
         n->p = *p;
-    if (ndeps)
-        memcpy(n->deps, deps, ndeps * sizeof(*deps));
-    n->ndeps = ndeps;
     g->nodes[g->n++] = n;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        g->memory = true;
+    n->magic = SG_NODE;
     *ret = n;
     return CUDA_SUCCESS;
 }
 
-/* A copy; each node of it names the node that it is a copy of. */
-CUgraph sg_graph_clone(CUgraph g)
+/* A copy of a graph, memory nodes and all; each node knows which one it is a
+ * copy of. */
+CUgraph sg_graph_copy(CUgraph g)
 {
     CUgraph c = sg_graph_new();
 
-    if (c && !sg_held_copy(c, g))
+    if (!c)
+        return NULL;
+    if (!sg_held_copy(c, g))
         goto fail;
-    for (size_t i = 0; c && i < g->n; i++) {
+    for (size_t i = 0; i < g->n; i++)
+        g->nodes[i]->order = (unsigned)i;
+    for (size_t i = 0; i < g->n; i++) {
         CUgraphNode n = g->nodes[i], m;
-        union sg_node_params p = n->p;
+        union sg_node_params p;
 
-        if (n->type == CU_GRAPH_NODE_TYPE_GRAPH && !(p.child = sg_graph_clone(n->p.child)))
+        if (sg_params_copy(n->type, &p, &n->p) != CUDA_SUCCESS)
             goto fail;
-        if (sg_node_add(c, n->type, NULL, 0, &p, &m) != CUDA_SUCCESS) {
-            if (n->type == CU_GRAPH_NODE_TYPE_GRAPH)
-                sg_graph_free(p.child);
+        if (sg_node_add(c, n->type, NULL, NULL, 0, &p, &m) != CUDA_SUCCESS) {
+            sg_params_free(n->type, &p);
             goto fail;
         }
-        m->clone_of = n;
+        m->origin = n->serial;
         m->disabled = n->disabled;
-        n->order = (unsigned)i;
-    }
-    for (size_t i = 0; c && i < g->n; i++) {
-        CUgraphNode n = g->nodes[i], m = c->nodes[i];
-
-        m->deps = n->ndeps ? malloc(n->ndeps * sizeof(*m->deps)) : NULL;
-        if (n->ndeps && !m->deps)
+        m->ctx = n->ctx;
+        m->id = n->id;
+        if (n->attributes && !(m->attributes = duplicate(n->attributes, sizeof(*n->attributes))))
             goto fail;
-        for (size_t k = 0; k < n->ndeps; k++)
-            m->deps[k] = c->nodes[n->deps[k]->order];
-        m->ndeps = n->ndeps;
+    }
+    for (size_t i = 0; i < g->n; i++) {
+        CUgraphNode n = g->nodes[i];
+
+        for (size_t k = 0; k < n->ndeps; k++) {
+            if (sg_edge_add(c->nodes[n->deps[k]->order], c->nodes[i], &n->edges[k]) != CUDA_SUCCESS)
+                goto fail;
+        }
     }
     return c;
 fail:
@@ -112,341 +298,94 @@ fail:
     return NULL;
 }
 
-/* All nodes, dependencies first, else in the order in which they were made. */
+/* All nodes, dependencies first. Where the order in which they were made is
+ * already one, as after a capture, it stays. */
 CUresult sg_graph_order(CUgraph g, CUgraphNode **ret)
 {
     CUgraphNode *v = malloc((g->n + 1) * sizeof(*v));
-    size_t done = 0, before;
+    size_t *left, *first, *to, edges = 0, done = 0, n = g->n;
+    bool sorted = true;
 
     if (!v)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    for (size_t i = 0; i < g->n; i++)
-        g->nodes[i]->order = 0; /* not placed */
-    do {
-        before = done;
-        for (size_t i = 0; i < g->n; i++) {
-            CUgraphNode n = g->nodes[i];
-            bool ready = !n->order;
-
-            for (size_t k = 0; ready && k < n->ndeps; k++)
-                ready = n->deps[k]->order;
-            if (ready) {
-                n->order = 1;
-                v[done++] = n;
-            }
-        }
-    } while (done < g->n && done > before);
-    if (done < g->n) {
-        free(v); /* a cycle */
-        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++)
+        g->nodes[i]->order = (unsigned)i;
+    for (size_t i = 0; i < n; i++) {
+        v[i] = g->nodes[i];
+        edges += v[i]->ndeps;
+        for (size_t k = 0; k < v[i]->ndeps; k++)
+            sorted = sorted && v[i]->deps[k]->order < i;
     }
     *ret = v;
-    return CUDA_SUCCESS;
-}
-
-/* Is what among the nodes from, or among those that they depend on? */
-static bool reaches(CUgraphNode n, CUgraphNode what)
-{
-    if (n == what)
-        return true;
-    if (n->order)
-        return false; /* seen */
-    n->order = 1;
-    for (size_t i = 0; i < n->ndeps; i++) {
-        if (reaches(n->deps[i], what))
-            return true;
+    if (sorted)
+        return CUDA_SUCCESS;
+    left = calloc(2 * n + 1 + edges, sizeof(*left)); /* open dependencies; dependents, by node */
+    if (!left) {
+        free(v);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return false;
-}
-
-bool sg_graph_reaches(const CUgraphNode *from, size_t nfrom, CUgraphNode what)
-{
-    for (size_t i = 0; i < what->graph->n; i++)
-        what->graph->nodes[i]->order = 0;
-    for (size_t i = 0; i < nfrom; i++) {
-        if (reaches(from[i], what))
-            return true;
+    first = left + n;
+    to = first + n + 1;
+    for (size_t i = 0; i < n; i++) {
+        left[i] = g->nodes[i]->ndeps;
+        for (size_t k = 0; k < left[i]; k++)
+            first[g->nodes[i]->deps[k]->order + 1]++;
     }
-    return false;
-}
+    for (size_t i = 0; i < n; i++)
+        first[i + 1] += first[i];
+    for (size_t i = n; i-- > 0;) {
+        for (size_t k = 0; k < g->nodes[i]->ndeps; k++) {
+            unsigned from = g->nodes[i]->deps[k]->order;
 
-/* ---- making and reading ------------------------------------------------------------- */
-
-SG_API CUresult cuGraphCreate(CUgraph *pg, unsigned int flags)
-{
-    SG_ENTER();
-    if (!pg || flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pg = sg_graph_new();
-    return *pg ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-SG_API CUresult cuGraphDestroy(CUgraph g)
-{
-    SG_ENTER();
-    if (!valid(g) || g->owned)
-        return CUDA_ERROR_INVALID_VALUE;
-    sg_graph_free(g);
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphClone(CUgraph *pg, CUgraph g)
-{
-    SG_ENTER();
-    if (!pg || !valid(g))
-        return CUDA_ERROR_INVALID_VALUE;
-    *pg = sg_graph_clone(g);
-    return *pg ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-SG_API CUresult cuGraphNodeFindInClone(CUgraphNode *pn, CUgraphNode n, CUgraph clone)
-{
-    SG_ENTER();
-    if (!pn || !valid_node(n) || !valid(clone))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < clone->n; i++) {
-        if (clone->nodes[i]->clone_of == n) {
-            *pn = clone->nodes[i];
-            return CUDA_SUCCESS;
+            to[--first[from + 1]] = i;
         }
     }
+    /* first[i + 1] is now where the dependents of i begin. */
+    for (size_t i = 0, at = 0; i < n; i++) {
+        if (!g->nodes[i]->ndeps)
+            v[at++] = g->nodes[i];
+        done = at;
+    }
+    for (size_t i = 0; i < done; i++) {
+        size_t k = v[i]->order, end = k + 2 <= n ? first[k + 2] : edges;
+
+        for (size_t e = first[k + 1]; e < end; e++) {
+            if (!--left[to[e]])
+                v[done++] = g->nodes[to[e]];
+        }
+    }
+    free(left);
+    if (done == n)
+        return CUDA_SUCCESS;
+    free(v); /* a cycle */
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult add(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUgraphNodeType type,
-                    const union sg_node_params *p)
+/* Is what among the nodes from, or among those that they depend on? */
+bool sg_graph_reaches(const CUgraphNode *from, size_t nfrom, CUgraphNode what)
 {
-    SG_ENTER();
-    if (!pn || !valid(g) || (n && !deps))
-        return CUDA_ERROR_INVALID_VALUE;
-    return sg_node_add(g, type, deps, n, p, pn);
-}
+    CUgraph g = what->graph;
+    CUgraphNode *stack = malloc((g->n + nfrom + 1) * sizeof(*stack));
+    size_t n = 0;
+    bool found = false;
 
-static CUresult kernel_params(union sg_node_params *p, const CUDA_KERNEL_NODE_PARAMS *k)
-{
-    if (!k)
-        return CUDA_ERROR_INVALID_VALUE;
-    p->kernel = *k;
-    if (!p->kernel.func)
-        p->kernel.func = (CUfunction)k->kern;
-    if (!p->kernel.func || sg_func_check(p->kernel.func) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_HANDLE;
-    return k->gridDimX && k->gridDimY && k->gridDimZ && k->blockDimX && k->blockDimY && k->blockDimZ
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
-}
+    if (!stack)
+        return true; /* rather let a graph pass than spoil it for want of memory */
+    for (size_t i = 0; i < g->n; i++)
+        g->nodes[i]->order = 0; /* not seen */
+    for (size_t i = 0; i < nfrom; i++) {
+        if (!from[i]->order++)
+            stack[n++] = from[i];
+    }
+    while (n && !found) {
+        CUgraphNode at = stack[--n];
 
-SG_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n,
-                                        const CUDA_KERNEL_NODE_PARAMS *k)
-{
-    union sg_node_params p;
-    CUresult r;
-
-    SG_ENTER();
-    r = kernel_params(&p, k);
-    return r == CUDA_SUCCESS ? add(pn, g, deps, n, CU_GRAPH_NODE_TYPE_KERNEL, &p) : r;
-}
-
-static CUDA_KERNEL_NODE_PARAMS widen(const CUDA_KERNEL_NODE_PARAMS_v1 *k)
-{
-    return (CUDA_KERNEL_NODE_PARAMS){k->func, k->gridDimX, k->gridDimY, k->gridDimZ, k->blockDimX, k->blockDimY,
-                                     k->blockDimZ, k->sharedMemBytes, k->kernelParams, k->extra, NULL, NULL};
-}
-
-SG_API CUresult cuGraphAddKernelNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n,
-                                     const CUDA_KERNEL_NODE_PARAMS_v1 *k)
-{
-    CUDA_KERNEL_NODE_PARAMS w;
-
-    if (!k)
-        return CUDA_ERROR_INVALID_VALUE;
-    w = widen(k);
-    return cuGraphAddKernelNode_v2(pn, g, deps, n, &w);
-}
-
-SG_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS *k)
-{
-    SG_ENTER();
-    if (!k || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_KERNEL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *k = n->p.kernel;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphKernelNodeGetParams(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS_v1 *k)
-{
-    SG_ENTER();
-    if (!k || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_KERNEL)
-        return CUDA_ERROR_INVALID_VALUE;
-    memcpy(k, &n->p.kernel, sizeof(*k));
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS *k)
-{
-    union sg_node_params p;
-    CUresult r;
-
-    SG_ENTER();
-    if (!valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_KERNEL)
-        return CUDA_ERROR_INVALID_VALUE;
-    r = kernel_params(&p, k);
-    if (r == CUDA_SUCCESS)
-        n->p = p;
-    return r;
-}
-
-SG_API CUresult cuGraphKernelNodeSetParams(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS_v1 *k)
-{
-    CUDA_KERNEL_NODE_PARAMS w;
-
-    if (!k)
-        return CUDA_ERROR_INVALID_VALUE;
-    w = widen(k);
-    return cuGraphKernelNodeSetParams_v2(n, &w);
-}
-
-SG_API CUresult cuGraphAddMemcpyNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n,
-                                     const CUDA_MEMCPY3D *c, CUcontext ctx SG_UNUSED)
-{
-    union sg_node_params p;
-    CUresult r;
-
-    SG_ENTER();
-    if (!c)
-        return CUDA_ERROR_INVALID_VALUE;
-    r = sg_copy_check(c);
-    p.memcpy = *c;
-    return r == CUDA_SUCCESS ? add(pn, g, deps, n, CU_GRAPH_NODE_TYPE_MEMCPY, &p) : r;
-}
-
-SG_API CUresult cuGraphMemcpyNodeGetParams(CUgraphNode n, CUDA_MEMCPY3D *c)
-{
-    SG_ENTER();
-    if (!c || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_MEMCPY)
-        return CUDA_ERROR_INVALID_VALUE;
-    *c = n->p.memcpy;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphMemcpyNodeSetParams(CUgraphNode n, const CUDA_MEMCPY3D *c)
-{
-    SG_ENTER();
-    if (!c || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_MEMCPY || sg_copy_check(c) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_VALUE;
-    n->p.memcpy = *c;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphAddMemsetNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n,
-                                     const CUDA_MEMSET_NODE_PARAMS *m, CUcontext ctx SG_UNUSED)
-{
-    union sg_node_params p;
-    CUresult r;
-
-    SG_ENTER();
-    if (!m)
-        return CUDA_ERROR_INVALID_VALUE;
-    r = sg_set_check(m);
-    p.memset = *m;
-    return r == CUDA_SUCCESS ? add(pn, g, deps, n, CU_GRAPH_NODE_TYPE_MEMSET, &p) : r;
-}
-
-SG_API CUresult cuGraphMemsetNodeGetParams(CUgraphNode n, CUDA_MEMSET_NODE_PARAMS *m)
-{
-    SG_ENTER();
-    if (!m || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_MEMSET)
-        return CUDA_ERROR_INVALID_VALUE;
-    *m = n->p.memset;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphMemsetNodeSetParams(CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS *m)
-{
-    SG_ENTER();
-    if (!m || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_MEMSET || sg_set_check(m) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_VALUE;
-    n->p.memset = *m;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphAddHostNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n,
-                                   const CUDA_HOST_NODE_PARAMS *h)
-{
-    union sg_node_params p;
-
-    SG_ENTER();
-    if (!h || !h->fn)
-        return CUDA_ERROR_INVALID_VALUE;
-    p.host = *h;
-    return add(pn, g, deps, n, CU_GRAPH_NODE_TYPE_HOST, &p);
-}
-
-SG_API CUresult cuGraphHostNodeGetParams(CUgraphNode n, CUDA_HOST_NODE_PARAMS *h)
-{
-    SG_ENTER();
-    if (!h || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_HOST)
-        return CUDA_ERROR_INVALID_VALUE;
-    *h = n->p.host;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphHostNodeSetParams(CUgraphNode n, const CUDA_HOST_NODE_PARAMS *h)
-{
-    SG_ENTER();
-    if (!h || !h->fn || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_HOST)
-        return CUDA_ERROR_INVALID_VALUE;
-    n->p.host = *h;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphAddEmptyNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n)
-{
-    return add(pn, g, deps, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL);
-}
-
-SG_API CUresult cuGraphAddChildGraphNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUgraph child)
-{
-    union sg_node_params p;
-    CUresult r;
-
-    SG_ENTER();
-    if (!valid(child) || child == g)
-        return CUDA_ERROR_INVALID_VALUE;
-    p.child = sg_graph_clone(child);
-    if (!p.child)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    p.child->owned = true;
-    r = add(pn, g, deps, n, CU_GRAPH_NODE_TYPE_GRAPH, &p);
-    if (r != CUDA_SUCCESS)
-        sg_graph_free(p.child);
-    return r;
-}
-
-SG_API CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode n, CUgraph *pg)
-{
-    SG_ENTER();
-    if (!pg || !valid_node(n) || n->type != CU_GRAPH_NODE_TYPE_GRAPH)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pg = n->p.child;
-    return CUDA_SUCCESS;
-}
-
-static CUresult add_event(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUgraphNodeType type, CUevent e)
-{
-    union sg_node_params p = {.event = e};
-
-    if (sg_ready() && !sg_is(e, SG_EVENT))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return add(pn, g, deps, n, type, &p);
-}
-
-SG_API CUresult cuGraphAddEventRecordNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUevent e)
-{
-    return add_event(pn, g, deps, n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, e);
-}
-
-SG_API CUresult cuGraphAddEventWaitNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUevent e)
-{
-    return add_event(pn, g, deps, n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, e);
+        found = at == what;
+        for (size_t k = 0; k < at->ndeps; k++) {
+            if (!at->deps[k]->order++)
+                stack[n++] = at->deps[k];
+        }
+    }
+    free(stack);
+    return found;
 }

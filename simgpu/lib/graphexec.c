@@ -2,485 +2,338 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * graphexec.c: executable graphs. A graph becomes a list of steps in dependency
- * order; neighbouring kernels are one step that the host process knows as a
- * whole, so a launch submits few entries however many nodes there are.
+ * graphexec.c: executable graphs. A graph becomes a program of steps in
+ * dependency order. Neighbouring kernels and copies are one step that the host
+ * process knows as a whole, with the branches that may overlap, so a launch
+ * submits few entries however many nodes there are.
  */
 #include "sg.h"
 
-enum step_kind { STEP_KERNELS, STEP_COPY, STEP_SET, STEP_HOST, STEP_RECORD, STEP_WAIT };
+#define PARTS_A_MESSAGE ((SG_MAX_MESSAGE - sizeof(struct sg_request)) / sizeof(struct sg_graph_part))
+#define BRANCHES 16u /* more nodes side by side than this share one */
+#define NOWHERE UINT32_MAX
 
-struct step {
-    enum step_kind kind;
-    uint32_t kernels; /* the host's graph */
-    CUgraphNode node; /* of the copy that the executable graph owns */
-};
-
-struct CUgraphExec_st {
-    uint32_t magic;
-    CUgraph graph;
-    struct step *steps;
-    size_t n;
-    unsigned long long flags;
-};
-
-struct parts {
+/* The run of device work that is being collected. */
+struct run {
+    struct sg_program *to;
     struct sg_graph_part *v;
-    size_t n;
+    size_t n, cap;
+    struct sg_move *moves;
+    size_t nmoves;
+    unsigned branches;
+    size_t parts[BRANCHES];           /* of each branch so far */
+    size_t seen[BRANCHES][BRANCHES];  /* parts of another branch that one is behind */
+    CUgraphNode tail[BRANCHES];
+    unsigned generation; /* moves at each flush: nodes before it are done */
 };
 
-#define PARTS_A_MESSAGE 512u
+/* Where the nodes of the graph that is compiled have gone. */
+struct place {
+    uint32_t branch;
+    unsigned generation;
+};
 
-/* Tells the host process about a run of kernels; empties it. */
-static CUresult define(struct parts *p, uint32_t *ret)
+/* Tells the host process about the parts. */
+static CUresult define(struct run *x, uint32_t *ret)
 {
     uint64_t id = 0;
     CUresult r = CUDA_SUCCESS;
 
-    for (size_t at = 0; at < p->n && r == CUDA_SUCCESS; at += PARTS_A_MESSAGE) {
-        size_t k = p->n - at < PARTS_A_MESSAGE ? p->n - at : PARTS_A_MESSAGE;
+    for (size_t at = 0; at < x->n && r == CUDA_SUCCESS; at += PARTS_A_MESSAGE) {
+        size_t k = x->n - at < PARTS_A_MESSAGE ? x->n - at : PARTS_A_MESSAGE;
         struct sg_request req = {.op = at ? SG_OP_GRAPH_APPEND : SG_OP_GRAPH_DEFINE, .a = id};
         struct sg_reply rep;
 
-        req.len = (uint32_t)(k * sizeof(*p->v));
-        r = sg_call(&req, p->v + at, &rep, NULL, 0, NULL);
+        req.len = (uint32_t)(k * sizeof(*x->v));
+        r = sg_call(&req, x->v + at, &rep, NULL, 0, NULL);
         if (r == CUDA_SUCCESS)
             id = rep.a;
+        else if (at)
+            sg_rpc(SG_OP_GRAPH_FREE, 0, 0, id, NULL);
     }
-    p->n = 0;
     *ret = (uint32_t)id;
     return r;
 }
 
-static struct step *step(CUgraphExec e, enum step_kind kind, CUgraphNode n)
+static struct sg_step *step(struct sg_program *p, enum sg_step_kind kind, CUgraphNode n)
 {
-    struct step *v = realloc(e->steps, (e->n + 1) * sizeof(*v));
+    struct sg_step *v = realloc(p->steps, (p->n + 1) * sizeof(*v));
 
     if (!v)
         return NULL;
-    e->steps = v;
-    v[e->n] = (struct step){.kind = kind, .node = n};
-    return &v[e->n++];
+    p->steps = v;
+    v[p->n] = (struct sg_step){.kind = kind, .node = n};
+    return &v[p->n++];
 }
 
-static CUresult flush(CUgraphExec e, struct parts *p)
+/* Closes the run: its bytes move first, then its work is submitted. */
+static CUresult flush(struct run *x)
 {
-    struct step *s;
+    CUresult r = CUDA_SUCCESS;
+    uint32_t id = 0;
+    struct sg_step *s;
 
-    if (!p->n)
-        return CUDA_SUCCESS;
-    s = step(e, STEP_KERNELS, NULL);
-    return s ? define(p, &s->kernels) : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static CUresult add_kernel(struct parts *p, CUfunction f)
-{
-    struct sg_graph_part *v;
-    uint32_t number;
-    CUresult r = sg_func_number(f, &number);
-
-    if (r != CUDA_SUCCESS)
-        return r;
-    if (p->n && p->v[p->n - 1].function == number) {
-        p->v[p->n - 1].count++;
-        return r;
+    if (x->nmoves) {
+        s = step(x->to, SG_STEP_MOVE, NULL);
+        if (!s)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        s->moves = x->moves;
+        s->nmoves = x->nmoves;
+        x->moves = NULL;
+        x->nmoves = 0;
     }
-    v = realloc(p->v, (p->n + 1) * sizeof(*v));
-    if (!v)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    p->v = v;
-    v[p->n++] = (struct sg_graph_part){number, 1};
+    if (x->n) {
+        r = define(x, &id);
+        s = r == CUDA_SUCCESS ? step(x->to, SG_STEP_DEVICE, NULL) : NULL;
+        if (s)
+            s->device = id;
+        else if (r == CUDA_SUCCESS)
+            r = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    x->n = 0;
+    x->branches = 0;
+    memset(x->parts, 0, sizeof(x->parts));
+    memset(x->seen, 0, sizeof(x->seen));
+    memset(x->tail, 0, sizeof(x->tail));
+    x->generation++;
     return r;
 }
 
-static CUresult compile(CUgraphExec e, CUgraph g, struct parts *p)
+static CUresult part(struct run *x, const struct sg_graph_part *p)
 {
-    static const enum step_kind of[] = {
-        [CU_GRAPH_NODE_TYPE_MEMCPY] = STEP_COPY,        [CU_GRAPH_NODE_TYPE_MEMSET] = STEP_SET,
-        [CU_GRAPH_NODE_TYPE_HOST] = STEP_HOST,          [CU_GRAPH_NODE_TYPE_EVENT_RECORD] = STEP_RECORD,
-        [CU_GRAPH_NODE_TYPE_WAIT_EVENT] = STEP_WAIT,
+    struct sg_graph_part *last = x->n ? &x->v[x->n - 1] : NULL;
+
+    if (last && p->kind == SG_PART_KERNEL && last->count < UINT32_MAX) {
+        struct sg_graph_part same = *last;
+
+        same.count = 1;
+        if (!memcmp(&same, p, sizeof(same))) {
+            last->count++;
+            x->parts[p->branch]++;
+            return CUDA_SUCCESS;
+        }
+    }
+    if (x->n == x->cap) {
+        size_t cap = x->cap ? x->cap * 2 : 64;
+        struct sg_graph_part *v = realloc(x->v, cap * sizeof(*v));
+
+        if (!v)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        x->v = v;
+        x->cap = cap;
+    }
+    x->v[x->n++] = *p;
+    x->parts[p->branch]++;
+    return CUDA_SUCCESS;
+}
+
+/* The branch in which n goes on: that of a dependency that nothing has followed
+ * yet, else a new one; it waits for the branches of the other dependencies. */
+static CUresult enter(struct run *x, CUgraphNode n, const struct place *at, uint32_t *ret)
+{
+    uint32_t b = NOWHERE, first = NOWHERE;
+    CUresult r = CUDA_SUCCESS;
+
+    for (size_t k = 0; k < n->ndeps; k++) {
+        const struct place *d = &at[n->deps[k]->order];
+
+        if (d->generation != x->generation || d->branch == NOWHERE)
+            continue;
+        if (first == NOWHERE)
+            first = d->branch;
+        if (b == NOWHERE && x->tail[d->branch] == n->deps[k])
+            b = d->branch;
+    }
+    if (b == NOWHERE)
+        b = x->branches < BRANCHES ? x->branches++ : first != NOWHERE ? first : 0;
+    x->tail[b] = n;
+    for (size_t k = 0; k < n->ndeps && r == CUDA_SUCCESS; k++) {
+        const struct place *d = &at[n->deps[k]->order];
+        struct sg_graph_part join = {.kind = SG_PART_JOIN, .branch = b};
+
+        if (d->generation != x->generation || d->branch == NOWHERE || d->branch == b ||
+            x->seen[b][d->branch] >= x->parts[d->branch])
+            continue;
+        join.other = d->branch;
+        x->seen[b][d->branch] = x->parts[d->branch];
+        r = part(x, &join);
+    }
+    *ret = b;
+    return r;
+}
+
+static CUresult kernel(struct run *x, CUgraphNode n, uint32_t branch)
+{
+    const CUDA_KERNEL_NODE_PARAMS *k = &n->p.kernel;
+    struct sg_graph_part p = {.kind = SG_PART_KERNEL, .count = 1, .branch = branch};
+    CUresult r = sg_func_check(k->func);
+
+    if (r == CUDA_SUCCESS)
+        r = sg_func_number(k->func, &p.function);
+    if (r == CUDA_SUCCESS) {
+        const unsigned d[6] = {k->gridDimX, k->gridDimY, k->gridDimZ, k->blockDimX, k->blockDimY, k->blockDimZ};
+
+        p.shape = sg_shape(k->func, n->ctx ? n->ctx->dev : 0, d, k->sharedMemBytes);
+    }
+    return r == CUDA_SUCCESS ? part(x, &p) : r;
+}
+
+static CUresult move(struct run *x, CUgraphNode n, uint32_t branch)
+{
+    struct sg_move *v = realloc(x->moves, (x->nmoves + 1) * sizeof(*v));
+    struct sg_graph_part p = {.branch = branch, .count = 1};
+
+    if (!v)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    x->moves = v;
+    memset(&v[x->nmoves], 0, sizeof(*v));
+    if (n->type == CU_GRAPH_NODE_TYPE_MEMSET) {
+        v[x->nmoves].set = true;
+        v[x->nmoves].fill = n->p.memset;
+        p.kind = SG_PART_FILL;
+        p.bytes = n->p.memset.width * n->p.memset.elementSize * n->p.memset.height;
+    } else {
+        const CUDA_MEMCPY3D *c = &n->p.memcpy;
+
+        v[x->nmoves].copy = *c;
+        p.kind = c->srcMemoryType == CU_MEMORYTYPE_HOST ? SG_PART_COPY_HTOD
+                 : c->dstMemoryType == CU_MEMORYTYPE_HOST ? SG_PART_COPY_DTOH
+                                                          : SG_PART_COPY_DTOD;
+        p.bytes = c->WidthInBytes * c->Height * c->Depth;
+    }
+    x->nmoves++;
+    return p.bytes ? part(x, &p) : CUDA_SUCCESS;
+}
+
+static CUresult compile(struct run *x, CUgraph g, uint32_t branch);
+
+static CUresult condition(struct run *x, CUgraphNode n)
+{
+    CUresult r = flush(x);
+    struct sg_step *s = r == CUDA_SUCCESS ? step(x->to, SG_STEP_CONDITION, n) : NULL;
+    struct sg_program *bodies;
+
+    if (!s)
+        return r == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : r;
+    bodies = s->bodies = calloc(n->p.cond.size, sizeof(*bodies));
+    if (!bodies)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (unsigned i = 0; i < n->p.cond.size && r == CUDA_SUCCESS; i++) {
+        struct run inner = {.to = &bodies[i]};
+
+        r = compile(&inner, n->p.cond.bodies[i], NOWHERE);
+        if (r == CUDA_SUCCESS)
+            r = flush(&inner);
+        free(inner.v);
+        free(inner.moves);
+    }
+    return r;
+}
+
+/* Adds the nodes of g. branch: the one that all of them share, in a graph that
+ * is a node of another one. */
+static CUresult compile(struct run *x, CUgraph g, uint32_t branch)
+{
+    static const enum sg_step_kind kind_of[] = {
+        [CU_GRAPH_NODE_TYPE_HOST] = SG_STEP_HOST,
+        [CU_GRAPH_NODE_TYPE_WAIT_EVENT] = SG_STEP_WAIT,
+        [CU_GRAPH_NODE_TYPE_EVENT_RECORD] = SG_STEP_RECORD,
+        [CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL] = SG_STEP_SIGNAL,
+        [CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT] = SG_STEP_SEM_WAIT,
+        [CU_GRAPH_NODE_TYPE_MEM_ALLOC] = SG_STEP_ALLOC,
+        [CU_GRAPH_NODE_TYPE_MEM_FREE] = SG_STEP_FREE,
+        [CU_GRAPH_NODE_TYPE_BATCH_MEM_OP] = SG_STEP_BATCH,
     };
     CUgraphNode *order;
+    struct place *at;
     CUresult r = sg_graph_order(g, &order);
 
     if (r != CUDA_SUCCESS)
         return r;
+    at = malloc((g->n + 1) * sizeof(*at));
+    if (!at)
+        r = CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < g->n && r == CUDA_SUCCESS; i++) {
         CUgraphNode n = order[i];
+        uint32_t b = branch;
+        size_t k = n->order;
 
+        if (b == NOWHERE)
+            r = enter(x, n, at, &b);
+        if (r != CUDA_SUCCESS)
+            break;
+        at[k] = (struct place){b, x->generation};
         if (n->disabled)
             continue;
         switch (n->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
-            r = add_kernel(p, n->p.kernel.func);
-            break;
-        case CU_GRAPH_NODE_TYPE_GRAPH:
-            r = compile(e, n->p.child, p);
-            break;
-        case CU_GRAPH_NODE_TYPE_EMPTY:
+            r = kernel(x, n, b);
             break;
         case CU_GRAPH_NODE_TYPE_MEMCPY:
         case CU_GRAPH_NODE_TYPE_MEMSET:
-            /* Bytes move without GPU time, so the kernels around stay one step. */
-            if (!step(e, of[n->type], n))
+            r = move(x, n, b);
+            break;
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            r = compile(x, n->p.child, b);
+            /* Its newest part may lie in a run that began inside it. */
+            at[k].generation = x->generation;
+            x->tail[b] = n;
+            if (x->branches <= b)
+                x->branches = b + 1;
+            break;
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+            break;
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+            r = condition(x, n);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        case CU_GRAPH_NODE_TYPE_MEM_FREE:
+            /* Accounts only, made before all other steps. */
+            if (!step(x->to, kind_of[n->type], n))
                 r = CUDA_ERROR_OUT_OF_MEMORY;
             break;
         default:
-            r = flush(e, p);
-            if (r == CUDA_SUCCESS && !step(e, of[n->type], n))
+            r = flush(x);
+            if (r == CUDA_SUCCESS && !step(x->to, kind_of[n->type], n))
                 r = CUDA_ERROR_OUT_OF_MEMORY;
         }
     }
+    free(at);
     free(order);
     return r;
 }
 
-static void forget_steps(CUgraphExec e)
+void sg_program_forget(struct sg_program *p)
 {
-    for (size_t i = 0; i < e->n; i++) {
-        if (e->steps[i].kind == STEP_KERNELS)
-            sg_rpc(SG_OP_GRAPH_FREE, 0, 0, e->steps[i].kernels, NULL);
+    for (size_t i = 0; i < p->n; i++) {
+        struct sg_step *s = &p->steps[i];
+
+        if (s->kind == SG_STEP_DEVICE)
+            sg_rpc(SG_OP_GRAPH_FREE, 0, 0, s->device, NULL);
+        for (unsigned k = 0; s->bodies && k < s->node->p.cond.size; k++)
+            sg_program_forget(&s->bodies[k]);
+        free(s->bodies);
+        free(s->moves);
     }
-    free(e->steps);
-    e->steps = NULL;
-    e->n = 0;
+    free(p->steps);
+    *p = (struct sg_program){0};
 }
 
-/* Makes the steps anew from the owned graph. */
-static CUresult build(CUgraphExec e)
+CUresult sg_exec_build(CUgraphExec e)
 {
-    struct parts p = {0};
-    CUresult r;
+    struct sg_program old = e->program, new = {0};
+    struct run x = {.to = &new};
+    CUresult r = compile(&x, e->graph, NOWHERE);
 
-    forget_steps(e);
-    r = compile(e, e->graph, &p);
     if (r == CUDA_SUCCESS)
-        r = flush(e, &p);
-    free(p.v);
-    return r;
-}
-
-static CUresult instantiate(CUgraphExec *pe, CUgraph g, unsigned long long flags)
-{
-    CUgraphExec e;
-    CUresult r;
-
-    SG_ENTER();
-    if (!pe || !sg_is(g, SG_GRAPH) || flags & ~15ull)
-        return CUDA_ERROR_INVALID_VALUE;
-    e = sg_object_new(sizeof(*e));
-    if (!e)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    e->magic = SG_EXEC;
-    e->flags = flags;
-    e->graph = sg_graph_clone(g);
-    r = e->graph ? build(e) : CUDA_ERROR_OUT_OF_MEMORY;
+        r = flush(&x);
+    free(x.v);
+    free(x.moves);
     if (r != CUDA_SUCCESS) {
-        forget_steps(e);
-        if (e->graph)
-            sg_graph_free(e->graph);
-        sg_object_free(e, sizeof(*e));
-        return r;
+        sg_program_forget(&new);
+        return r; /* the old program stands */
     }
-    *pe = e;
-    return CUDA_SUCCESS;
-}
-
-#define INSTANTIATE(name)                                                                             \
-    SG_API CUresult name(CUgraphExec *pe, CUgraph g, CUgraphNode *bad, char *log, size_t n)           \
-    {                                                                                                 \
-        if (bad)                                                                                      \
-            *bad = NULL;                                                                              \
-        if (log && n)                                                                                 \
-            *log = 0;                                                                                 \
-        return instantiate(pe, g, 0);                                                                 \
-    }
-INSTANTIATE(cuGraphInstantiate)
-INSTANTIATE(cuGraphInstantiate_v2)
-
-SG_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *pe, CUgraph g, unsigned long long flags)
-{
-    return instantiate(pe, g, flags);
-}
-
-static CUresult with_params(CUgraphExec *pe, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
-{
-    CUresult r;
-
-    if (!p)
-        return CUDA_ERROR_INVALID_VALUE;
-    r = instantiate(pe, g, p->flags);
-    p->hErrNode_out = NULL;
-    p->result_out = r == CUDA_SUCCESS ? 0 : 1;
-    return r;
-}
-
-SG_API CUresult cuGraphInstantiateWithParams(CUgraphExec *pe, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
-{
-    return with_params(pe, g, p);
-}
-
-SG_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *pe, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p)
-{
-    return with_params(pe, g, p);
-}
-
-static bool valid(CUgraphExec e)
-{
-    return sg_is(e, SG_EXEC);
-}
-
-SG_API CUresult cuGraphExecDestroy(CUgraphExec e)
-{
-    SG_ENTER();
-    if (!valid(e))
-        return CUDA_ERROR_INVALID_VALUE;
-    e->magic = 0;
-    forget_steps(e);
-    sg_graph_free(e->graph);
-    sg_object_free(e, sizeof(*e));
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphExecGetFlags(CUgraphExec e, cuuint64_t *flags)
-{
-    SG_ENTER();
-    if (!valid(e) || !flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    *flags = e->flags;
-    return CUDA_SUCCESS;
-}
-
-/* ---- launch ------------------------------------------------------------------------- */
-
-static CUresult launch(CUgraphExec e, CUstream h, bool pt)
-{
-    bool capturing;
-    CUstream s;
-    CUresult r;
-
-    SG_ENTER();
-    if (!valid(e))
-        return CUDA_ERROR_INVALID_VALUE;
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
-    if (r != CUDA_SUCCESS)
-        return r;
-    if (capturing) {
-        union sg_node_params p = {.child = sg_graph_clone(e->graph)};
-
-        if (!p.child)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        p.child->owned = true;
-        r = sg_capture_add(s, CU_GRAPH_NODE_TYPE_GRAPH, &p);
-        if (r != CUDA_SUCCESS)
-            sg_graph_free(p.child);
-        return r;
-    }
-    for (size_t i = 0; i < e->n && r == CUDA_SUCCESS; i++) {
-        struct step *t = &e->steps[i];
-
-        switch (t->kind) {
-        case STEP_KERNELS:
-            r = sg_submit(s, SG_ENTRY_GRAPH, t->kernels, 0, NULL);
-            break;
-        case STEP_COPY:
-            r = sg_copy_async(&t->node->p.memcpy, s, pt);
-            break;
-        case STEP_SET:
-            r = sg_set_async(&t->node->p.memset, s, pt);
-            break;
-        case STEP_HOST:
-            r = sg_host_function(s, t->node->p.host.fn, t->node->p.host.userData, NULL);
-            break;
-        case STEP_RECORD:
-            r = cuEventRecord(t->node->p.event, s);
-            break;
-        case STEP_WAIT:
-            r = cuStreamWaitEvent(s, t->node->p.event, 0);
-            break;
-        }
-    }
-    return r;
-}
-
-SG_API CUresult cuGraphLaunch(CUgraphExec e, CUstream s)
-{
-    return launch(e, s, false);
-}
-
-SG_API CUresult cuGraphLaunch_ptsz(CUgraphExec e, CUstream s)
-{
-    return launch(e, s, true);
-}
-
-static CUresult upload(CUgraphExec e, CUstream h, bool pt)
-{
-    CUstream s;
-
-    SG_ENTER();
-    return valid(e) ? sg_stream_of(h, pt, &s) : CUDA_ERROR_INVALID_VALUE;
-}
-
-SG_API CUresult cuGraphUpload(CUgraphExec e, CUstream s)
-{
-    return upload(e, s, false);
-}
-
-SG_API CUresult cuGraphUpload_ptsz(CUgraphExec e, CUstream s)
-{
-    return upload(e, s, true);
-}
-
-/* ---- change -------------------------------------------------------------------------- */
-
-/* The executable graph's copy of a node of the graph that it was made of. */
-static CUgraphNode own(CUgraphExec e, CUgraphNode n, CUgraphNodeType type)
-{
-    for (size_t i = 0; n && i < e->graph->n; i++) {
-        if (e->graph->nodes[i]->clone_of == n && (e->graph->nodes[i]->type == type))
-            return e->graph->nodes[i];
-    }
-    return NULL;
-}
-
-/* One call for a kind of node: find the copy, set it, make the steps anew. */
-#define SET(name, node_type, params, setter)                                \
-    SG_API CUresult name(CUgraphExec e, CUgraphNode n, const params *p)     \
-    {                                                                       \
-        CUgraphNode m;                                                      \
-        CUresult r;                                                         \
-                                                                            \
-        SG_ENTER();                                                         \
-        if (!valid(e) || !p || !(m = own(e, n, node_type)))                 \
-            return CUDA_ERROR_INVALID_VALUE;                                \
-        r = setter(m, p);                                                   \
-        return r == CUDA_SUCCESS ? build(e) : r;                            \
-    }
-SET(cuGraphExecKernelNodeSetParams, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1, cuGraphKernelNodeSetParams)
-SET(cuGraphExecKernelNodeSetParams_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS, cuGraphKernelNodeSetParams_v2)
-SET(cuGraphExecHostNodeSetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS, cuGraphHostNodeSetParams)
-
-SG_API CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec e, CUgraphNode n, const CUDA_MEMCPY3D *p,
-                                               CUcontext ctx SG_UNUSED)
-{
-    CUgraphNode m;
-
-    SG_ENTER();
-    if (!valid(e) || !p || !(m = own(e, n, CU_GRAPH_NODE_TYPE_MEMCPY)))
-        return CUDA_ERROR_INVALID_VALUE;
-    return cuGraphMemcpyNodeSetParams(m, p);
-}
-
-SG_API CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec e, CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS *p,
-                                               CUcontext ctx SG_UNUSED)
-{
-    CUgraphNode m;
-
-    SG_ENTER();
-    if (!valid(e) || !p || !(m = own(e, n, CU_GRAPH_NODE_TYPE_MEMSET)))
-        return CUDA_ERROR_INVALID_VALUE;
-    return cuGraphMemsetNodeSetParams(m, p);
-}
-
-SG_API CUresult cuGraphNodeSetEnabled(CUgraphExec e, CUgraphNode n, unsigned int enabled)
-{
-    CUgraphNode m;
-
-    SG_ENTER();
-    if (!valid(e) || !sg_is(n, SG_NODE) || !(m = own(e, n, n->type)))
-        return CUDA_ERROR_INVALID_VALUE;
-    m->disabled = !enabled;
-    return build(e);
-}
-
-SG_API CUresult cuGraphNodeGetEnabled(CUgraphExec e, CUgraphNode n, unsigned int *enabled)
-{
-    CUgraphNode m;
-
-    SG_ENTER();
-    if (!valid(e) || !enabled || !sg_is(n, SG_NODE) || !(m = own(e, n, n->type)))
-        return CUDA_ERROR_INVALID_VALUE;
-    *enabled = !m->disabled;
-    return CUDA_SUCCESS;
-}
-
-/* Takes over a graph of the same shape. */
-static CUgraphExecUpdateResult same_shape(CUgraph a, CUgraph b, CUgraphNode *bad)
-{
-    if (a->n != b->n)
-        return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-    for (size_t i = 0; i < a->n; i++) {
-        *bad = b->nodes[i];
-        if (a->nodes[i]->type != b->nodes[i]->type)
-            return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-        if (a->nodes[i]->ndeps != b->nodes[i]->ndeps)
-            return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-    }
-    *bad = NULL;
-    return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-}
-
-static CUresult update(CUgraphExec e, CUgraph g, CUgraphNode *bad, CUgraphExecUpdateResult *result)
-{
-    CUgraphNode node = NULL;
-    CUgraph copy;
-
-    SG_ENTER();
-    if (!valid(e) || !sg_is(g, SG_GRAPH))
-        return CUDA_ERROR_INVALID_VALUE;
-    *result = same_shape(e->graph, g, &node);
-    if (bad)
-        *bad = node;
-    if (*result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
-        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    copy = sg_graph_clone(g);
-    if (!copy)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    /* Nodes are still named by the graph that the first instantiation saw. */
-    for (size_t i = 0; i < copy->n; i++)
-        copy->nodes[i]->clone_of = e->graph->nodes[i]->clone_of;
-    sg_graph_free(e->graph);
-    e->graph = copy;
-    return build(e);
-}
-
-SG_API CUresult cuGraphExecUpdate(CUgraphExec e, CUgraph g, CUgraphNode *bad, CUgraphExecUpdateResult *result)
-{
-    CUgraphExecUpdateResult r = CU_GRAPH_EXEC_UPDATE_ERROR;
-    CUresult ret = update(e, g, bad, &r);
-
-    if (result)
-        *result = r;
-    return ret;
-}
-
-SG_API CUresult cuGraphExecUpdate_v2(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *info)
-{
-    CUgraphExecUpdateResult r = CU_GRAPH_EXEC_UPDATE_ERROR;
-    CUgraphNode bad = NULL;
-    CUresult ret = update(e, g, &bad, &r);
-
-    if (info)
-        *info = (CUgraphExecUpdateResultInfo){.result = r, .errorNode = bad};
-    return ret;
-}
-
-/* Memory nodes are not simulated, so nothing is held for graphs. */
-SG_API CUresult cuDeviceGraphMemTrim(CUdevice dev)
-{
-    SG_ENTER();
-    return sg_dev(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-SG_API CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute a SG_UNUSED, void *value)
-{
-    SG_ENTER();
-    if (!sg_dev(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!value)
-        return CUDA_ERROR_INVALID_VALUE;
-    *(cuuint64_t *)value = 0;
+    sg_program_forget(&old);
+    e->program = new;
     return CUDA_SUCCESS;
 }

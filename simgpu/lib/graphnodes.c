@@ -1,259 +1,217 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-/* graphnodes.c: nodes by their generic structure, lists of nodes and edges. */
+/* graphnodes.c: what programs ask of a node and change of it. */
 #include "sg.h"
-
-static bool valid(CUgraph g)
-{
-    return sg_is(g, SG_GRAPH);
-}
-
-static bool valid_node(CUgraphNode n)
-{
-    return sg_is(n, SG_NODE);
-}
-
-static CUresult add_node(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUgraphNodeParams *p)
-{
-    CUDA_MEMSET_NODE_PARAMS m;
-
-    SG_ENTER();
-    if (!p)
-        return CUDA_ERROR_INVALID_VALUE;
-    switch (p->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        return cuGraphAddKernelNode_v2(pn, g, deps, n, &p->kernel);
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return cuGraphAddMemcpyNode(pn, g, deps, n, &p->memcpy.copyParams, p->memcpy.copyCtx);
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-        memcpy(&m, &p->memset, sizeof(m));
-        return cuGraphAddMemsetNode(pn, g, deps, n, &m, p->memset.ctx);
-    case CU_GRAPH_NODE_TYPE_HOST:
-        return cuGraphAddHostNode(pn, g, deps, n, &p->host);
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return cuGraphAddChildGraphNode(pn, g, deps, n, p->graph.graph);
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-        return cuGraphAddEmptyNode(pn, g, deps, n);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return cuGraphAddEventWaitNode(pn, g, deps, n, p->eventWait.event);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-        return cuGraphAddEventRecordNode(pn, g, deps, n, p->eventRecord.event);
-    default:
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-}
-
-SG_API CUresult cuGraphAddNode(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, size_t n, CUgraphNodeParams *p)
-{
-    return add_node(pn, g, deps, n, p);
-}
-
-SG_API CUresult cuGraphAddNode_v2(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps,
-                                  const CUgraphEdgeData *e SG_UNUSED, size_t n, CUgraphNodeParams *p)
-{
-    return add_node(pn, g, deps, n, p);
-}
 
 SG_API CUresult cuGraphNodeGetType(CUgraphNode n, CUgraphNodeType *type)
 {
     SG_ENTER();
-    if (!type || !valid_node(n))
+    if (!type || !sg_is(n, SG_NODE))
         return CUDA_ERROR_INVALID_VALUE;
     *type = n->type;
     return CUDA_SUCCESS;
 }
 
-/* Lists: v NULL asks for the number; else *n is room in and number out, and
- * what is beyond the list is NULL. */
-static CUresult list(CUgraphNode *v, size_t *n, CUgraphNode const *from, size_t have)
+static CUresult set(CUgraphNode n, CUgraphNodeType type, CUgraphNodeParams *p)
 {
-    if (!v) {
-        *n = have;
+    SG_ENTER();
+    if (!p || !sg_is(n, SG_NODE) || n->type != type)
+        return CUDA_ERROR_INVALID_VALUE;
+    p->type = type;
+    return sg_params_set(n, p);
+}
+
+SG_API CUresult cuGraphNodeSetParams(CUgraphNode n, CUgraphNodeParams *p)
+{
+    SG_ENTER();
+    if (!p || !sg_is(n, SG_NODE))
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_params_set(n, p);
+}
+
+/* Is n a node of that kind, and is there room for the answer? */
+static CUresult ask(CUgraphNode n, CUgraphNodeType type, const void *to)
+{
+    SG_ENTER();
+    return to && sg_is(n, SG_NODE) && n->type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* One pair of calls for a kind: the parameters out of, and into, a field. */
+#define PAIR(kind, node_type, params, field, get)                              \
+    SG_API CUresult cuGraph##kind##NodeGetParams(CUgraphNode n, params *out)    \
+    {                                                                           \
+        CUresult r = ask(n, node_type, out);                                    \
+                                                                                \
+        if (r == CUDA_SUCCESS)                                                  \
+            memcpy(out, get, sizeof(*out));                                     \
+        return r;                                                               \
+    }                                                                           \
+    SG_API CUresult cuGraph##kind##NodeSetParams(CUgraphNode n, const params *in) \
+    {                                                                           \
+        CUgraphNodeParams p = {0};                                              \
+                                                                                \
+        if (in)                                                                 \
+            memcpy(field, in, sizeof(*in));                                     \
+        return set(n, node_type, in ? &p : NULL);                               \
+    }
+PAIR(Memcpy, CU_GRAPH_NODE_TYPE_MEMCPY, CUDA_MEMCPY3D, &p.memcpy.copyParams, &n->p.memcpy)
+PAIR(Memset, CU_GRAPH_NODE_TYPE_MEMSET, CUDA_MEMSET_NODE_PARAMS, &p.memset, &n->p.memset)
+PAIR(Host, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS, &p.host, &n->p.host)
+PAIR(BatchMemOp, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS, p.reserved1, &n->p.batch)
+PAIR(ExternalSemaphoresSignal, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS, p.reserved1,
+     &n->p.sems)
+PAIR(ExternalSemaphoresWait, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT, CUDA_EXT_SEM_WAIT_NODE_PARAMS, p.reserved1,
+     &n->p.sems)
+
+SG_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS *k)
+{
+    CUresult r = ask(n, CU_GRAPH_NODE_TYPE_KERNEL, k);
+
+    if (r == CUDA_SUCCESS)
+        *k = n->p.kernel;
+    return r;
+}
+
+SG_API CUresult cuGraphKernelNodeGetParams(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS_v1 *k)
+{
+    CUresult r = ask(n, CU_GRAPH_NODE_TYPE_KERNEL, k);
+
+    if (r == CUDA_SUCCESS)
+        memcpy(k, &n->p.kernel, sizeof(*k));
+    return r;
+}
+
+SG_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS *k)
+{
+    CUgraphNodeParams p = {0};
+
+    if (k)
+        p.kernel = *k;
+    return set(n, CU_GRAPH_NODE_TYPE_KERNEL, k ? &p : NULL);
+}
+
+SG_API CUresult cuGraphKernelNodeSetParams(CUgraphNode n, const CUDA_KERNEL_NODE_PARAMS_v1 *k)
+{
+    CUgraphNodeParams p = {0};
+
+    if (k)
+        memcpy(&p.kernel, k, sizeof(*k));
+    return set(n, CU_GRAPH_NODE_TYPE_KERNEL, k ? &p : NULL);
+}
+
+#define EVENT(kind, node_type)                                                  \
+    SG_API CUresult cuGraphEvent##kind##NodeGetEvent(CUgraphNode n, CUevent *e)  \
+    {                                                                           \
+        CUresult r = ask(n, node_type, e);                                      \
+                                                                                \
+        if (r == CUDA_SUCCESS)                                                  \
+            *e = n->p.event;                                                    \
+        return r;                                                               \
+    }                                                                           \
+    SG_API CUresult cuGraphEvent##kind##NodeSetEvent(CUgraphNode n, CUevent e)   \
+    {                                                                           \
+        CUgraphNodeParams p = {.eventRecord = {e}};                             \
+                                                                                \
+        return set(n, node_type, &p);                                           \
+    }
+EVENT(Record, CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+EVENT(Wait, CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+
+SG_API CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode n, CUgraph *pg)
+{
+    CUresult r = ask(n, CU_GRAPH_NODE_TYPE_GRAPH, pg);
+
+    if (r == CUDA_SUCCESS)
+        *pg = n->p.child;
+    return r;
+}
+
+SG_API CUresult cuGraphMemAllocNodeGetParams(CUgraphNode n, CUDA_MEM_ALLOC_NODE_PARAMS *a)
+{
+    CUresult r = ask(n, CU_GRAPH_NODE_TYPE_MEM_ALLOC, a);
+
+    if (r == CUDA_SUCCESS)
+        *a = n->p.alloc.params;
+    return r;
+}
+
+SG_API CUresult cuGraphMemFreeNodeGetParams(CUgraphNode n, CUdeviceptr *p)
+{
+    CUresult r = ask(n, CU_GRAPH_NODE_TYPE_MEM_FREE, p);
+
+    if (r == CUDA_SUCCESS)
+        *p = sg_graph_block_address(n->p.free);
+    return r;
+}
+
+/* ---- attributes of kernels ------------------------------------------------------------ */
+
+/* Which of the launch attributes a kernel node has. */
+static bool known(CUkernelNodeAttrID a)
+{
+    switch ((int)a) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool kernel(CUgraphNode n)
+{
+    return sg_is(n, SG_NODE) && n->type == CU_GRAPH_NODE_TYPE_KERNEL;
+}
+
+SG_API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode n, CUkernelNodeAttrID a, CUkernelNodeAttrValue *v)
+{
+    SG_ENTER();
+    if (!kernel(n) || !v || !known(a))
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(v, 0, sizeof(*v));
+    if (n->attributes)
+        *v = n->attributes->value[a];
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode n, CUkernelNodeAttrID a, const CUkernelNodeAttrValue *v)
+{
+    SG_ENTER();
+    if (!kernel(n) || !v)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (a == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+        return CUDA_ERROR_NOT_SUPPORTED; /* kernels do nothing, so none can update a node */
+    if (!known(a))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!n->attributes && !(n->attributes = calloc(1, sizeof(*n->attributes))))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    n->attributes->set |= 1u << a;
+    n->attributes->value[a] = *v;
+    return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
+{
+    SG_ENTER();
+    if (!kernel(dst) || !kernel(src))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (dst == src)
+        return CUDA_SUCCESS;
+    if (!src->attributes) {
+        free(dst->attributes);
+        dst->attributes = NULL;
         return CUDA_SUCCESS;
     }
-    for (size_t i = 0; i < *n; i++)
-        v[i] = i < have ? from[i] : NULL;
-    if (*n > have)
-        *n = have;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *v, size_t *n)
-{
-    SG_ENTER();
-    if (!n || !valid(g))
-        return CUDA_ERROR_INVALID_VALUE;
-    return list(v, n, g->nodes, g->n);
-}
-
-SG_API CUresult cuGraphGetRootNodes(CUgraph g, CUgraphNode *v, size_t *n)
-{
-    CUgraphNode *roots;
-    size_t have = 0;
-    CUresult r;
-
-    SG_ENTER();
-    if (!n || !valid(g))
-        return CUDA_ERROR_INVALID_VALUE;
-    roots = malloc((g->n + 1) * sizeof(*roots));
-    if (!roots)
+    if (!dst->attributes && !(dst->attributes = calloc(1, sizeof(*dst->attributes))))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    for (size_t i = 0; i < g->n; i++) {
-        if (!g->nodes[i]->ndeps)
-            roots[have++] = g->nodes[i];
-    }
-    r = list(v, n, roots, have);
-    free(roots);
-    return r;
-}
-
-SG_API CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *v, size_t *n)
-{
-    SG_ENTER();
-    if (!n || !valid_node(node))
-        return CUDA_ERROR_INVALID_VALUE;
-    return list(v, n, node->deps, node->ndeps);
-}
-
-SG_API CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *v, size_t *n)
-{
-    CUgraphNode *out;
-    size_t have = 0;
-    CUresult r;
-
-    SG_ENTER();
-    if (!n || !valid_node(node))
-        return CUDA_ERROR_INVALID_VALUE;
-    out = malloc((node->graph->n + 1) * sizeof(*out));
-    if (!out)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    for (size_t i = 0; i < node->graph->n; i++) {
-        CUgraphNode o = node->graph->nodes[i];
-
-        for (size_t k = 0; k < o->ndeps; k++) {
-            if (o->deps[k] == node) {
-                out[have++] = o;
-                break;
-            }
-        }
-    }
-    r = list(v, n, out, have);
-    free(out);
-    return r;
-}
-
-SG_API CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n)
-{
-    size_t have = 0;
-
-    SG_ENTER();
-    if (!n || !valid(g) || !from != !to)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < g->n; i++) {
-        for (size_t k = 0; k < g->nodes[i]->ndeps; k++, have++) {
-            if (from && have < *n) {
-                from[have] = g->nodes[i]->deps[k];
-                to[have] = g->nodes[i];
-            }
-        }
-    }
-    for (size_t i = have; from && i < *n; i++)
-        from[i] = to[i] = NULL;
-    if (!from || *n > have)
-        *n = have;
-    return CUDA_SUCCESS;
-}
-
-static CUresult connect(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    SG_ENTER();
-    if (!valid(g) || (n && (!from || !to)))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n; i++) {
-        if (!valid_node(from[i]) || !valid_node(to[i]) || from[i]->graph != g || to[i]->graph != g || from[i] == to[i])
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-    for (size_t i = 0; i < n; i++) {
-        CUgraphNode *v = realloc(to[i]->deps, (to[i]->ndeps + 1) * sizeof(*v));
-
-        if (!v)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        to[i]->deps = v;
-        v[to[i]->ndeps++] = from[i];
-    }
-    return CUDA_SUCCESS;
-}
-
-static CUresult disconnect(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    SG_ENTER();
-    if (!valid(g) || (n && (!from || !to)))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n; i++) {
-        size_t kept = 0;
-
-        if (!valid_node(to[i]) || to[i]->graph != g)
-            return CUDA_ERROR_INVALID_VALUE;
-        for (size_t k = 0; k < to[i]->ndeps; k++) {
-            if (to[i]->deps[k] != from[i])
-                to[i]->deps[kept++] = to[i]->deps[k];
-        }
-        if (kept == to[i]->ndeps)
-            return CUDA_ERROR_INVALID_VALUE;
-        to[i]->ndeps = kept;
-    }
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    return connect(g, from, to, n);
-}
-
-SG_API CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
-                                          const CUgraphEdgeData *e SG_UNUSED, size_t n)
-{
-    return connect(g, from, to, n);
-}
-
-SG_API CUresult cuGraphRemoveDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    return disconnect(g, from, to, n);
-}
-
-SG_API CUresult cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
-                                             const CUgraphEdgeData *e SG_UNUSED, size_t n)
-{
-    return disconnect(g, from, to, n);
-}
-
-SG_API CUresult cuGraphDestroyNode(CUgraphNode n)
-{
-    CUgraph g;
-    size_t kept = 0;
-
-    SG_ENTER();
-    if (!valid_node(n))
-        return CUDA_ERROR_INVALID_VALUE;
-    g = n->graph;
-    for (size_t i = 0; i < g->n; i++) {
-        CUgraphNode o = g->nodes[i];
-        size_t deps = 0;
-
-        for (size_t k = 0; k < o->ndeps; k++) {
-            if (o->deps[k] != n)
-                o->deps[deps++] = o->deps[k];
-        }
-        o->ndeps = deps;
-        if (o != n)
-            g->nodes[kept++] = o;
-    }
-    g->n = kept;
-    if (n->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        sg_graph_free(n->p.child);
-    n->magic = 0;
-    free(n->deps);
-    sg_object_free(n, sizeof(*n));
+    *dst->attributes = *src->attributes;
     return CUDA_SUCCESS;
 }

@@ -15,6 +15,9 @@ static CUresult host_alloc(void **pp, size_t n, unsigned flags)
     SG_ENTER_CTX(c);
     if (!pp || !n || n > SIZE_MAX - SG_PAGE || flags & ~7u)
         return CUDA_ERROR_INVALID_VALUE;
+    r = sg_capture_forbids(c);
+    if (r != CUDA_SUCCESS)
+        return r;
     m.dev = c->dev;
     m.ctx = c;
     m.mapped = (n + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
@@ -72,6 +75,9 @@ SG_API CUresult cuMemFreeHost(void *p)
     SG_ENTER_CTX(c);
     if (!p)
         return CUDA_SUCCESS;
+    r = sg_capture_forbids(c);
+    if (r != CUDA_SUCCESS)
+        return r;
     sg_ctx_wait(c);
     r = take(p, SG_MEM_HOST, &m, CUDA_ERROR_INVALID_VALUE);
     if (r == CUDA_SUCCESS)
@@ -82,11 +88,15 @@ SG_API CUresult cuMemFreeHost(void *p)
 SG_API CUresult cuMemHostRegister_v2(void *p, size_t n, unsigned int flags)
 {
     struct sg_mem m = {.base = (uintptr_t)p, .size = n, .mapped = n, .kind = SG_MEM_REGISTERED, .flags = flags};
-    CUresult r = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    CUresult r;
 
     SG_ENTER_CTX(c);
     if (!p || !n || flags & ~15u || m.base + n < m.base)
         return CUDA_ERROR_INVALID_VALUE;
+    r = sg_capture_forbids(c);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     m.dev = c->dev;
     m.ctx = c;
     sg_lock();

@@ -189,6 +189,10 @@ CUresult sg_mem_free(CUdeviceptr p, bool wait)
 
     sg_lock();
     m = sg_mem_find((uintptr_t)p, 1);
+    if (m && m->kind == SG_MEM_GRAPH) {
+        sg_unlock();
+        return sg_graph_mem_free(p, wait);
+    }
     if (!m || m->base != p ||
         (m->kind != SG_MEM_DEVICE && m->kind != SG_MEM_MANAGED && m->kind != SG_MEM_POOL)) {
         sg_unlock();

@@ -34,7 +34,7 @@ static CUresult alloc_async(CUdeviceptr *p, size_t n, CUmemoryPool pool, CUstrea
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* memory nodes are not simulated */
+        return sg_capture_alloc(s, n, pool, p);
     if (!p || !n)
         return CUDA_ERROR_INVALID_VALUE;
     if (!pool)
@@ -103,7 +103,7 @@ static CUresult free_async(CUdeviceptr p, CUstream h, bool pt)
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        return sg_capture_free(s, p);
     /* A copy that waits behind a host function may still need the block. */
     if (sg_host_unfinished() && sg_mem_ours(p, 1))
         return sg_host_function(s, free_later, (void *)(uintptr_t)p, NULL);

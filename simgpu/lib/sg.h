@@ -68,6 +68,7 @@ enum sg_magic {
     SG_GRAPH = 0x53474752,
     SG_NODE = 0x53474e44,
     SG_EXEC = 0x53474558,
+    SG_HIDDEN = 0x53474849, /* a graph or node of an executable graph */
     SG_POOL = 0x5347504f,
     SG_ARRAY = 0x53474152,
     SG_LINK = 0x53474c4b,
@@ -103,6 +104,7 @@ struct CUctx_st {
 };
 
 struct sg_capture;
+union sg_node_params;
 struct CUstream_st {
     uint32_t magic;
     uint32_t slot;
@@ -116,6 +118,7 @@ struct CUstream_st {
     bool per_thread;
     struct sg_capture *capture;
     CUgraphNode *deps; /* newest captured nodes */
+    CUgraphEdgeData *edges; /* how the next one depends on each */
     size_t ndeps;
     CUstream next;
 };
@@ -129,8 +132,10 @@ struct CUevent_st {
     CUstream stream;     /* of that record; only compared, may be gone */
     uint32_t stream_slot;
     uint64_t position; /* of that record in its stream */
-    struct sg_capture *capture;
+    struct sg_capture *capture; /* it was last recorded in, by its id: it may have ended */
+    unsigned long long capture_id;
     CUgraphNode *deps;
+    CUgraphEdgeData *edges;
     size_t ndeps;
 };
 
@@ -181,6 +186,7 @@ enum sg_kind {
     SG_MEM_POOL,
     SG_MEM_MODULE, /* global variables */
     SG_MEM_MAPPED, /* cuMemMap */
+    SG_MEM_GRAPH,  /* of an allocation node: graphmem.c has the account */
 };
 
 struct sg_mem {
@@ -360,66 +366,6 @@ CUresult sg_module_from_file(CUcontext ctx, bool library, const char *path, CUmo
 void sg_module_free(CUmodule m);
 CUresult sg_module_global(CUmodule m, CUcontext ctx, const char *name, CUdeviceptr *p, size_t *size);
 
-/* ---- capture and graphs (capture.c, graph.c) ------------------------------ */
-enum sg_capture_status { SG_CAPTURE_NONE = 0, SG_CAPTURE_ACTIVE = 1, SG_CAPTURE_INVALID = 2 };
-struct sg_capture {
-    CUgraph graph;
-    CUstream origin;
-    CUstreamCaptureMode mode;
-    pthread_t thread;
-    unsigned long long id;
-    enum sg_capture_status status;
-
-    struct sg_capture *next;
-};
-
-union sg_node_params {
-    CUDA_KERNEL_NODE_PARAMS kernel;
-    CUDA_MEMCPY3D memcpy;
-    CUDA_MEMSET_NODE_PARAMS memset;
-    CUDA_HOST_NODE_PARAMS host;
-    CUgraph child;
-    CUevent event;
-};
-
-struct CUgraphNode_st {
-    uint32_t magic;
-    CUgraphNodeType type;
-    CUgraph graph;
-    union sg_node_params p;
-    CUgraphNode *deps;
-    size_t ndeps;
-    bool disabled;
-    unsigned order; /* scratch of the sort */
-    CUgraphNode clone_of;
-};
-
-struct CUgraph_st {
-    uint32_t magic;
-    CUgraphNode *nodes;
-    size_t n;
-    bool owned; /* by a child node */
-    struct sg_held *held; /* the program's objects */
-};
-bool sg_held_copy(CUgraph to, CUgraph from);
-void sg_held_free(CUgraph g);
-
-/* Is s capturing (and the capture valid)? On *ret true the caller adds a node. */
-CUresult sg_capturing(CUstream s, bool *ret);
-/* Adds a node behind s's newest ones; the lock is not held. */
-CUresult sg_capture_add(CUstream s, CUgraphNodeType type, const union sg_node_params *p);
-CUresult sg_capture_event(CUstream s, CUevent e);
-CUresult sg_capture_wait(CUstream s, CUevent e, bool *ret_captured);
-/* Calls that a capture forbids: CUDA_SUCCESS, or the error, having spoilt it. */
-CUresult sg_capture_forbids(CUcontext ctx);
-void sg_capture_drop_stream(CUstream s);
-
-CUgraph sg_graph_new(void);
-void sg_graph_free(CUgraph g);
-CUgraph sg_graph_clone(CUgraph g);
-CUresult sg_node_add(CUgraph g, CUgraphNodeType type, const CUgraphNode *deps, size_t ndeps,
-                     const union sg_node_params *p, CUgraphNode *ret);
-CUresult sg_graph_order(CUgraph g, CUgraphNode **ret); /* a malloc'ed array, dependencies first */
-bool sg_graph_reaches(const CUgraphNode *from, size_t nfrom, CUgraphNode what);
+#include "graph.h"
 
 #endif

@@ -36,6 +36,7 @@ CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priorit
 void sg_stream_drop(CUstream s)
 {
     free(s->deps);
+    free(s->edges);
     s->magic = 0;
     sg_object_free(s, sizeof(*s));
 }
@@ -93,7 +94,12 @@ CUresult sg_stream_for_sync(bool per_thread, CUstream *ret)
 {
     CUcontext c = sg_current();
     CUresult r = sg_stream_of(NULL, per_thread, ret);
+    bool capturing = false;
 
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(*ret, &capturing);
+    if (r == CUDA_SUCCESS && capturing)
+        r = sg_capture_spoil(*ret, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     return r == CUDA_SUCCESS ? sg_capture_forbids(c) : r;
 }
 
@@ -190,10 +196,8 @@ static CUresult synchronize(CUstream h, bool pt)
         r = sg_capturing(s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
-    if (capturing) {
-        s->capture->status = SG_CAPTURE_INVALID;
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
+    if (capturing)
+        return sg_capture_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (s->kind == SG_STREAM_LEGACY)
         r = sg_capture_forbids(s->ctx);
     return r == CUDA_SUCCESS ? sg_stream_drain(s) : r;
@@ -213,10 +217,8 @@ static CUresult query(CUstream h, bool pt)
         r = sg_capturing(s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
-    if (capturing) {
-        s->capture->status = SG_CAPTURE_INVALID;
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
+    if (capturing)
+        return sg_capture_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     pushed = __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE);
     return sg_done(s->slot, pushed) || sg_asked(s->slot, pushed) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -343,13 +345,18 @@ BOTH(cuStreamCopyAttributes, (CUstream dst, CUstream src), copy_attributes, dst,
 
 static CUresult attach(CUstream h, CUdeviceptr p, size_t n, unsigned flags, bool pt)
 {
+    bool capturing;
     CUstream s;
     CUresult r;
 
     SG_ENTER();
     r = sg_stream_of(h, pt, &s);
+    if (r == CUDA_SUCCESS)
+        r = sg_capturing(s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
+    if (capturing)
+        return sg_capture_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
         return CUDA_ERROR_INVALID_VALUE;
     return sg_mem_ours(p, n ? n : 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -394,7 +401,7 @@ static CUresult add_callback(CUstream h, CUstreamCallback cb, void *arg, unsigne
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        return sg_capture_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     return sg_host_function(s, NULL, arg, cb);
 }
 BOTH(cuStreamAddCallback, (CUstream s, CUstreamCallback cb, void *arg, unsigned int flags),

@@ -45,6 +45,9 @@
 #define SG_OP_FAULT 41u       /* gpu or SG_FAULT_ANY_GPU, b: kind, data: name; answers status: what the call is to
                                * return, a: SG_FAULT_..., b: ns to wait before */
 
+#define SG_OP_CONDITION 48u   /* data: functions, uint32_t[]; answers a: what a conditional node near them
+                               * gets, by the first one that has a value, b: whether one has */
+
 #define SG_KIND_CUDA 1u
 #define SG_KIND_NVML 2u
 #define SG_KIND_CLOCK 3u /* the time library of a program on a virtual clock */
@@ -77,6 +80,15 @@
 #define SG_COPY_WAY 0xffu
 #define SG_COPY_PINNED 0x100u
 #define SG_COPY_PIECES_SHIFT 16u /* above: number of pieces, each of which has the fixed cost; 0 is 1 */
+
+/* ---- pieces of a graph ------------------------------------------------- */
+#define SG_PART_KERNEL 0u
+#define SG_PART_COPY_HTOD 1u
+#define SG_PART_COPY_DTOH 2u
+#define SG_PART_COPY_DTOD 3u
+#define SG_PART_FILL 4u
+#define SG_PART_JOIN 5u
+#define SG_PART_BRANCHES 16u
 
 #define SG_RING_ENTRIES 1024u
 #define SG_STREAM_SLOTS 1024u
@@ -146,9 +158,17 @@ struct sg_gpu_info {
     uint32_t timed_copies;      /* copies take time: they are submitted */
 };
 
+/* One piece of a graph's device work, in an order in which the pieces may run. */
 struct sg_graph_part {
+    uint32_t kind; /* SG_PART_… */
     uint32_t function;
-    uint32_t count;
+    uint32_t count; /* kernel: how often, one after another */
+    uint32_t branch; /* below SG_PART_BRANCHES: pieces of one branch run in order */
+    uint32_t other; /* join: branch waits for what this one holds so far */
+    uint32_t reserved;
+    uint64_t shape; /* kernel: its grid, as in a ring entry */
+    uint64_t bytes; /* copy, fill */
+    uint64_t reserved2;
 };
 
 struct sg_process {
@@ -271,6 +291,7 @@ struct sg_shared {
 
 _Static_assert(sizeof(struct sg_request) == 40, "request");
 _Static_assert(sizeof(struct sg_reply) == 40, "reply");
+_Static_assert(sizeof(struct sg_graph_part) == 48, "graph part");
 _Static_assert(sizeof(struct sg_entry) == 32, "entry");
 _Static_assert(sizeof(struct sg_waiter) == 64, "waiter");
 _Static_assert(__builtin_offsetof(struct sg_shared, ring) == 12288, "ring on a page");

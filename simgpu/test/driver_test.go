@@ -32,6 +32,9 @@ var programs = []string{
 	"batch",
 	"core",
 	"graph",
+	"capture",
+	"graphnodes",
+	"graphmem",
 	"handles",
 	"image",
 	"memops",
@@ -42,7 +45,11 @@ var programs = []string{
 }
 
 func TestPrograms(t *testing.T) {
-	n := up(t, "--gpus", "2", "--kernel-time", "slow5ms=5ms", "--kernel-time", "ms=1ms", "--kernel-time", "ten_ms=10ms")
+	n := up(t, "--gpus", "2", "--kernel-time", "slow5ms=5ms", "--kernel-time", "ms=1ms", "--kernel-time", "ten_ms=10ms",
+		"--condition", "loop=4", "--condition", "yes=1")
+	if err := n.admin.SetConditions(context.Background(), map[string]uint64{"loop": 5, "third": 2}); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range programs {
 		t.Run(name, func(t *testing.T) {
 			n := *n

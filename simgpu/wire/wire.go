@@ -32,6 +32,16 @@ const (
 	OpUtilization   = 15
 	OpSamples       = 16
 
+	OpCondition = 48
+
+	PartKernel   = 0
+	PartCopyHtoD = 1
+	PartCopyDtoH = 2
+	PartCopyDtoD = 3
+	PartFill     = 4
+	PartJoin     = 5
+	PartBranches = 16
+
 	KindCUDA  = 1
 	KindNVML  = 2
 	KindClock = 3
@@ -157,7 +167,10 @@ type Node struct {
 }
 
 // GraphPart is struct sg_graph_part.
-type GraphPart struct{ Function, Count uint32 }
+type GraphPart struct {
+	Kind, Function, Count, Branch, Other, Reserved uint32
+	Shape, Bytes, Reserved2                        uint64
+}
 
 // Process is struct sg_process.
 type Process struct {

@@ -68,6 +68,9 @@ func settings(c *cli.Context) (*setup, error) {
 	if note != "" {
 		s.notes = append(s.notes, note)
 	}
+	if s.host.Conditions, err = parseConditions(c.StringSlice("condition")); err != nil {
+		return nil, err
+	}
 	if s.host.Kernels, err = kernelRules(c.StringSlice("kernel-time"), c.StringSlice("kernel-times")); err != nil {
 		return nil, err
 	}

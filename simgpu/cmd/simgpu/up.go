@@ -47,6 +47,7 @@ Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu d
 			&cli.DurationFlag{Name: "switch-cost", Usage: "engine time lost when contexts change", DefaultText: "0s, or the profile's"},
 			&cli.StringFlag{Name: "context-overhead", Usage: "memory that a context costs", DefaultText: "300MiB, or the profile's"},
 			&cli.StringSliceFlag{Name: "kernel-time", Usage: "`NAME=TIME`: how long kernels of that name run (default: 10us, or the profile's); may be repeated"},
+			&cli.StringSliceFlag{Name: "condition", Usage: "`KERNEL=VALUE`: what conditional nodes of graphs near that kernel get; may be repeated"},
 			&cli.StringSliceFlag{Name: "kernel-times", Usage: "`FILE` with such rules, one a line; may be repeated"},
 			&cli.DurationFlag{Name: "watchdog", Usage: "a kernel that hangs ends its context after this (default: the profile's, never)"},
 			&cli.StringFlag{Name: "sharing", Usage: "time-slice, or mps: kernels of all processes at once (default: the profile's, time-slice)"},
