@@ -23,6 +23,7 @@ func main() {
 		Commands: []*cli.Command{
 			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(), conditionCommand(),
 			profilesCommand(), clockCommand(), failCommand(), killCommand(), reviveCommand(),
+			setCommand(), migCommand(),
 			createSymlinksCommand(), updateLdcacheCommand(),
 		},
 		ExitErrHandler: func(*cli.Context, error) {},
