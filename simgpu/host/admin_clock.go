@@ -75,9 +75,12 @@ func (h *Host) clockState() ClockState {
 		s.NextNS = next
 	}
 	for _, p := range v.crowd.order {
+		if len(p.links) == 0 {
+			continue
+		}
 		c := ClockClient{Key: p.key, PID: p.pid, Threads: v.crowd.watch.threads(p)}
 		for _, l := range p.links {
-			c.Waiting += l.waiting()
+			c.Waiting += len(l.appendWaiting(nil))
 			c.TimeLibrary = c.TimeLibrary || l.c == nil
 		}
 		s.Clients = append(s.Clients, c)
@@ -113,6 +116,7 @@ func (h *Host) MoveClock(ctx context.Context, m ClockMove) (ClockState, error) {
 			time.Duration(now), time.Duration(limit))
 	}
 	v.moving, v.settled, v.limit, v.idle = true, false, limit, m.Idle
+	v.crowd.doubt()
 	changed := v.changed
 	h.mu.Unlock()
 	h.kick()

@@ -4,8 +4,10 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpushare/gpushare/simgpu/sim"
+	"github.com/gpushare/gpushare/simgpu/trace"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
@@ -25,6 +28,7 @@ const (
 // client is one connection of a CUDA library. Its fields are guarded by Host.mu.
 type client struct {
 	id    uint32
+	key   string // how a trace calls it
 	conn  *net.UnixConn
 	pid   uint32
 	group *group
@@ -55,12 +59,10 @@ type client struct {
 	launches   uint64
 	use        []usage // by GPU
 
-	mig     []migUse // by GPU
-	started int64
-
 	link   *link // on a virtual clock
 	future int   // entries that were taken before their time
 
+	gone     bool // what it held is being taken back
 	wake     bool // a wanted position was reached
 	wakeHost bool // a host function is due
 }
@@ -80,8 +82,9 @@ type stream struct {
 	sim     *sim.Stream
 	base    uint64 // position of the slot when the stream began: positions never go back
 	done    uint64 // position reached
-	last    int64  // virtual clock: when its newest operation was submitted
-	closing bool   // the slot is free when the stream has run dry
+	traced  []tracedOp
+	last    int64 // virtual clock: when its newest operation was submitted
+	closing bool  // the slot is free when the stream has run dry
 }
 
 type allocation struct {
@@ -111,13 +114,18 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32, name string) (*client, 
 		id: h.nextID, conn: conn, pid: pid, group: h.groupOf(line), fd: fd, mem: mem, shm: asShared(mem),
 		contexts: map[uint32]*clientContext{}, allocs: map[uint64]allocation{},
 		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, use: make([]usage, len(h.gpus)),
-		started: h.clock.now(), mig: make([]migUse, len(h.gpus)),
 	}
 	c.shm.Magic, c.shm.Version = wire.Magic, wire.Version
 	h.clients[c.id] = c
 	if h.virtual != nil {
 		c.link = h.virtual.crowd.enter(conn, pid, name, c, &c.shm.Waits)
+		c.key = c.link.p.key
+	} else if c.key = name; name == "" || slices.ContainsFunc(slices.Collect(maps.Values(h.clients)), func(o *client) bool {
+		return o != c && o.key == name
+	}) {
+		c.key = fmt.Sprintf("%s-%d", cmp.Or(name, "client"), c.id)
 	}
+	h.trace.client(c, h.clock.now(), trace.Attach, trace.None, trace.None)
 	c.group.clients++
 	return c, nil
 }
@@ -127,8 +135,9 @@ func (h *Host) removeClient(c *client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.machine.Advance(max(h.clock.now(), h.machine.Now()))
-	h.accountGone(c)
-	for id := range c.contexts {
+	h.trace.client(c, h.clock.now(), trace.Detach, trace.None, trace.None)
+	c.gone = true
+	for _, id := range slices.Sorted(maps.Keys(c.contexts)) {
 		h.dropContext(c, id)
 	}
 	for _, a := range c.allocs {
@@ -272,6 +281,9 @@ func (h *Host) dropContext(c *client, id uint32) {
 		}
 	}
 	h.machine.RemoveContext(cc.sim)
+	if !c.gone {
+		h.trace.client(c, h.clock.now(), trace.ContextEnd, cc.gpu, int(id))
+	}
 	delete(c.contexts, id)
 	c.use[cc.gpu].contexts--
 	h.release(c, cc.gpu, h.gpus[cc.gpu].profile.Memory.ContextBytes)

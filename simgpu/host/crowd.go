@@ -5,6 +5,7 @@ package host
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -24,6 +25,7 @@ import (
 type crowd struct {
 	order []*process // in the order in which turns are granted
 	count uint64
+	names map[string]int // how many processes had a name
 	polls []unix.PollFd
 	watch watcher
 }
@@ -32,13 +34,17 @@ type crowd struct {
 type watcher interface {
 	// threads returns how many threads a process has; 0: it is gone.
 	threads(p *process) int
-	// asleep reports whether all threads of p wait for each other or for the
-	// outside, with no time set; why says what one does that does not. sum is
+	// asleep reports whether all threads of p but p.waiting wait for each other
+	// or for the outside, with no time set; why says what one does that does not. sum is
 	// the same as before if none has run in between.
 	asleep(p *process) (ok bool, why string, sum uint64)
+	// bury takes the words of dead threads for what they are.
+	bury(p *process)
+	// children returns the processes that p has made.
+	children(p *process) []uint32
 }
 
-func newCrowd() crowd { return crowd{watch: procWatcher{}} }
+func newCrowd() crowd { return crowd{watch: procWatcher{}, names: map[string]int{}} }
 
 // process is a client of a virtual clock, with all its connections.
 type process struct {
@@ -47,7 +53,14 @@ type process struct {
 	number uint64 // order of its first connection
 	key    string // how a trace calls it
 	tasks  int    // descriptor of /proc/PID/task, or -1
-	links  []*link
+	// When it was last looked at: the threads that waited for the host, by the
+	// numbers that p has for them, and all threads if there were others.
+	waiting []uint32
+	seen    []*thread
+	// checked is how many threads it had when all of them were last looked at,
+	// also those that say they wait: one that was killed says so for ever.
+	checked int
+	links   []*link
 }
 
 func (p *process) String() string {
@@ -69,41 +82,53 @@ type link struct {
 // enter puts a connection into the crowd.
 func (k *crowd) enter(conn *net.UnixConn, pid uint32, name string, c *client, waits *wire.Waits) *link {
 	l := &link{conn: conn, c: c, waits: waits, fd: descriptor(conn), granted: map[uint32]int{}}
-	i := slices.IndexFunc(k.order, func(p *process) bool { return p.pid == pid && !p.dead() })
-	if i >= 0 {
-		l.p = k.order[i]
-		l.p.links = append(l.p.links, l)
-		return l
+	l.p = k.process(pid)
+	if l.p.key == "" {
+		l.p.name, l.p.key = name, name
+		if name == "" {
+			l.p.key = "client"
+		}
+		if k.names[l.p.key]++; name == "" || k.names[l.p.key] > 1 {
+			l.p.key = fmt.Sprintf("%s-%d", l.p.key, k.names[l.p.key])
+		}
+		slices.SortStableFunc(k.order, func(a, b *process) int {
+			return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.number, b.number))
+		})
+	}
+	l.p.links = append(l.p.links, l)
+	return l
+}
+
+// process returns the process of that number, new if it is not known.
+func (k *crowd) process(pid uint32) *process {
+	if i := slices.IndexFunc(k.order, func(p *process) bool { return p.pid == pid && !p.dead() }); i >= 0 {
+		return k.order[i]
 	}
 	k.count++
-	p := &process{pid: pid, name: name, number: k.count, tasks: -1, links: []*link{l}}
-	if p.key = name; name == "" {
-		p.key = fmt.Sprintf("client-%d", k.count)
-	} else if slices.ContainsFunc(k.order, func(o *process) bool { return o.key == name }) {
-		p.key = fmt.Sprintf("%s-%d", name, k.count)
-	}
+	p := &process{pid: pid, number: k.count, tasks: -1}
 	if pid != 0 {
 		if fd, err := unix.Open(fmt.Sprintf("/proc/%d/task", pid), unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
 			p.tasks = fd
 		}
 	}
-	l.p = p
 	k.order = append(k.order, p)
-	slices.SortStableFunc(k.order, func(a, b *process) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.number, b.number))
-	})
-	return l
+	return p
 }
 
-// leave takes a connection out, and its process with the last one.
+// leave takes a connection out. A process that lives on without one may be
+// about to become another program of the same kind, so it stays until it ends.
 func (k *crowd) leave(l *link) {
-	p := l.p
-	p.links = slices.DeleteFunc(p.links, func(o *link) bool { return o == l })
-	if len(p.links) > 0 {
-		return
+	l.p.links = slices.DeleteFunc(l.p.links, func(o *link) bool { return o == l })
+	if len(l.p.links) == 0 && k.watch.threads(l.p) == 0 {
+		k.drop(l.p)
 	}
+}
+
+func (k *crowd) drop(p *process) {
+	p.forgetThreads()
 	if p.tasks >= 0 {
 		_ = unix.Close(p.tasks)
+		p.tasks = -1
 	}
 	k.order = slices.DeleteFunc(k.order, func(o *process) bool { return o == p })
 }
@@ -126,27 +151,46 @@ func (p *process) dead() bool {
 // running returns a process that may still do something, and what, or nil. Those
 // in ignored are taken to wait.
 func (k *crowd) running(ignored map[*process]bool) (*process, string) {
-	var slow []*process
+	var slow, gone []*process
 	var sums []uint64
+	defer func() {
+		for _, p := range gone {
+			k.drop(p)
+		}
+	}()
 	for _, p := range k.order {
 		if ignored[p] {
 			continue
 		}
 		// Waiting threads first: the other order would miss a thread that one
 		// which runs makes in between.
-		waiting := 0
+		p.waiting = p.waiting[:0]
 		for _, l := range p.links {
-			waiting += l.waiting()
+			p.waiting = l.appendWaiting(p.waiting)
 		}
-		n := k.watch.threads(p)
-		if n <= waiting {
+		waiting, n := len(p.waiting), k.watch.threads(p)
+		if len(p.links) == 0 && n == 0 {
+			gone = append(gone, p)
 			continue
+		}
+		if n <= waiting && n == p.checked {
+			continue
+		}
+		if n != p.checked {
+			p.waiting = p.waiting[:0]
 		}
 		ok, why, sum := k.watch.asleep(p)
 		if !ok {
 			return p, why
 		}
+		if n != p.checked {
+			k.watch.bury(p)
+			p.checked = n
+		}
 		slow, sums = append(slow, p), append(sums, sum)
+	}
+	if k.adopt(slow) {
+		return slow[0], "has made a process"
 	}
 	if p, why := k.pending(ignored); p != nil {
 		return p, why
@@ -161,6 +205,29 @@ func (k *crowd) running(ignored map[*process]bool) (*process, string) {
 	return nil, ""
 }
 
+// adopt takes the processes in that those of the crowd have made and that have
+// not connected, or not yet: a shell waits for a program that only begins.
+func (k *crowd) adopt(parents []*process) bool {
+	grown := false
+	for _, p := range parents {
+		for _, pid := range k.watch.children(p) {
+			if !slices.ContainsFunc(k.order, func(o *process) bool { return o.pid == pid }) {
+				k.process(pid)
+				grown = true
+			}
+		}
+	}
+	return grown
+}
+
+// doubt has every thread looked at before time passes again: the outside may have
+// killed some.
+func (k *crowd) doubt() {
+	for _, p := range k.order {
+		p.checked = -1
+	}
+}
+
 // pending looks for requests that are on their way, and for connections that
 // have ended and whose end is not accounted yet.
 func (k *crowd) pending(ignored map[*process]bool) (*process, string) {
@@ -173,7 +240,11 @@ func (k *crowd) pending(ignored map[*process]bool) (*process, string) {
 			k.polls = append(k.polls, unix.PollFd{Fd: int32(l.fd)}) //nolint:gosec // a descriptor
 		}
 	}
-	if n, err := unix.Poll(k.polls, 0); n == 0 && err == nil {
+	n, err := unix.Poll(k.polls, 0)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(k.polls, 0)
+	}
+	if n == 0 {
 		return nil, ""
 	}
 	i := 0
@@ -190,17 +261,17 @@ func (k *crowd) pending(ignored map[*process]bool) (*process, string) {
 
 func (l *link) high() uint32 { return min(atomic.LoadUint32(&l.waits.High), wire.Waiters) }
 
-func (l *link) waiting() int {
-	n := 0
+// appendWaiting appends the numbers of the threads that wait for the host.
+func (l *link) appendWaiting(tids []uint32) []uint32 {
 	for i := range l.high() {
 		w := &l.waits.Waiter[i]
 		// A thread in a call of the system's may have been woken already.
 		if s := atomic.LoadUint32(&w.State); s == wire.WaiterReady ||
 			s == wire.WaiterWaiting && atomic.LoadUint32(&w.Kind) != wire.WaitPoll {
-			n++
+			tids = append(tids, atomic.LoadUint32(&w.TID))
 		}
 	}
-	return n
+	return tids
 }
 
 // waiter is a place of a link's table.
@@ -240,12 +311,11 @@ func (l *link) due(h *Host, i uint32, now int64) int64 {
 	if state != wire.WaiterWaiting && state != wire.WaiterReady {
 		return sim.Never
 	}
-	local := int64(min(load64(&w.LocalNS), uint64(now+maxAhead)))
 	if state == wire.WaiterReady || l.over(w) {
-		return max(local, now)
+		return now
 	}
 	if until := load64(&w.UntilNS); until < uint64(sim.Never) {
-		return max(local, int64(until), now)
+		return max(int64(until), now)
 	}
 	return sim.Never
 }

@@ -60,6 +60,9 @@ func (h *Host) runEngine() {
 		h.catchUp()
 		until := h.sleepUntil()
 		idle = h.machine.Next() == sim.Never
+		if idle {
+			h.trace.sync()
+		}
 		h.mu.Unlock()
 		if until > h.clock.now() {
 			waitFutex(&h.kicks.Word, value, until)

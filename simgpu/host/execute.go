@@ -113,7 +113,9 @@ func (h *Host) submit(c *client, e *wire.Entry) {
 		return
 	}
 	c.pending++
+	h.submitted(s, e)
 	if h.machine.Submit(s.sim, op) == 0 {
+		h.refused(s)
 		// The context is broken. Nobody is to wait for what it does not do.
 		c.pending--
 		s.base++

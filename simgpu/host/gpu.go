@@ -43,7 +43,6 @@ type gpu struct {
 	name    string
 	use     usage
 	windows windows
-	nvml    management
 	usual   kernel.Spec // of kernels that no rule names
 }
 
@@ -62,7 +61,7 @@ func newGPU(p profile.GPU, seed string, i int) *gpu {
 		text = p.UUID
 		_, _ = hex.Decode(raw[:], []byte(strings.ReplaceAll(strings.TrimPrefix(text, "GPU-"), "-", ""))) // its form is checked
 	}
-	g := &gpu{profile: p, uuid: text, name: p.Name + " (SIMULATED)", nvml: newManagement(&p)}
+	g := &gpu{profile: p, uuid: text, name: p.Name + " (SIMULATED)"}
 	g.info = wire.GPUInfo{
 		UUIDBytes: raw, MemoryBytes: p.Memory.Usable(), ReservedBytes: min(p.Memory.ReservedBytes, p.Memory.TotalBytes),
 		ContextBytes: p.Memory.ContextBytes, Multiprocessors: uint32(p.Multiprocessor.Count), Minor: uint32(i),
@@ -170,12 +169,13 @@ func cgroupLine(pid uint32) string {
 // as many.
 func (h *Host) reserve(c *client, gpu int, n uint64) bool {
 	g := h.gpus[gpu]
-	if n > g.info.MemoryBytes || g.use.used > g.info.MemoryBytes-n || !h.withinLimits(c.group, gpu, n) {
+	if n > g.info.MemoryBytes || g.use.used > g.info.MemoryBytes-n {
 		return false
 	}
 	g.use.add(n)
 	c.use[gpu].add(n)
 	c.group.use[gpu].add(n)
+	h.tracedMemory(c, gpu, int64(n)) //nolint:gosec // at most the GPU's memory
 	return true
 }
 
@@ -183,4 +183,5 @@ func (h *Host) release(c *client, gpu int, n uint64) {
 	h.gpus[gpu].use.used -= n
 	c.use[gpu].used -= n
 	c.group.use[gpu].used -= n
+	h.tracedMemory(c, gpu, -int64(n)) //nolint:gosec // likewise
 }

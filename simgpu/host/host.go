@@ -43,6 +43,7 @@ type Config struct {
 	// Conditions is what SetConditions is to be told at the start.
 	Conditions map[string]uint64
 	Clock      Clock
+	Trace      string // file that a trace is written to; "": none
 	Seed       string // makes the UUIDs; the same seed gives the same ones
 }
 
@@ -85,10 +86,6 @@ type Host struct {
 	trace      *tracer
 	stopped    bool
 	conns      sync.WaitGroup
-
-	started   int64 // ns
-	listeners map[*listener]struct{}
-	limits    map[limitKey]memoryLimit
 }
 
 // New makes the GPUs. It starts nothing.
@@ -99,13 +96,12 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h := &Host{
 		cfg: cfg, log: log, clock: newClock(),
 		clients: map[uint32]*client{}, groups: map[string]*group{},
-		driver: cmp.Or(cfg.Driver, api.Default), listeners: map[*listener]struct{}{}, limits: map[limitKey]memoryLimit{},
+		driver: cmp.Or(cfg.Driver, api.Default),
 	}
 	if cfg.Clock.Virtual {
 		h.clock = newVirtualClock(cfg.Clock.Start.Nanoseconds())
 		h.virtual = newVirtual(cfg.Clock)
 	}
-	h.started = h.clock.now()
 	var err error
 	if h.names, err = newNameTable(cfg.Kernels); err != nil {
 		return nil, err
@@ -121,6 +117,9 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		return nil, err
 	}
 	h.publishClock()
+	if h.trace, err = newTracer(cfg.Trace, log); err != nil {
+		return nil, err
+	}
 	h.kicks = (*wire.Kicks)(unsafe.Pointer(&h.kickMem[0])) //nolint:gosec // layout pinned by wire.TestHeader
 	var cards []sim.GPU
 	for _, g := range cfg.GPUs {
@@ -129,9 +128,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h.machine = sim.New(cards, h.clock.now(), (*sink)(h))
 	for i := range cfg.GPUs {
 		h.gpus = append(h.gpus, newGPU(cfg.GPUs[i], cfg.Seed, i))
-		h.gpus[i].nvml.model.at = h.started / windowLength * windowLength
 		h.node.GPU[i].Info = h.gpus[i].info
-		h.node.GPU[i].Card = cardOf(&h.gpus[i].nvml.facts)
 	}
 	return h, nil
 }
@@ -181,6 +178,7 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 	h.kick()
 	h.conns.Wait()
 	<-engineDone
+	h.trace.close()
 	_ = unix.Munmap(h.kickMem)
 	_ = unix.Close(h.kickFD)
 	_ = unix.Munmap(h.nodeMem)

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/gpushare/gpushare/simgpu/sim"
+	"github.com/gpushare/gpushare/simgpu/trace"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
@@ -18,12 +19,13 @@ type sink Host
 
 var _ sim.Sink = (*sink)(nil)
 
-func (k *sink) Done(ss *sim.Stream, seq uint64, _ sim.Time) {
+func (k *sink) Done(ss *sim.Stream, seq uint64, t sim.Time) {
 	s := ss.Owner.(*stream)
 	c := s.c
 	before := s.done
 	c.pending -= int(s.base + seq - s.done)
 	s.done = s.base + seq
+	k.trace.ended(s, s.done, t)
 	slot := &c.shm.Stream[s.slot]
 	store64(&slot.Done, s.done)
 	if w := load64(&slot.Wanted); w == s.done || (w < s.done && w > before) {
@@ -44,17 +46,23 @@ func (k *sink) Recorded(e sim.EventID, gen uint64, t sim.Time) {
 	store64(&slot.Generation, gen)
 }
 
-func (k *sink) HostDue(ss *sim.Stream, seq uint64, _ sim.Time) {
+func (k *sink) HostDue(ss *sim.Stream, seq uint64, t sim.Time) {
 	s := ss.Owner.(*stream)
 	c := s.c
+	k.trace.head(s, trace.HostDue, t)
 	store64(&c.shm.HostDue[c.hostHead%wire.HostSlots], uint64(s.slot)<<48|(s.base+seq)&(1<<48-1))
 	c.hostHead++
 	atomic.StoreUint32(&c.shm.HostHead, c.hostHead)
 	c.wakeHost = true
 }
 
-func (k *sink) Began(*sim.Stream, uint64, sim.Time)     {}
-func (k *sink) Preempted(*sim.Stream, uint64, sim.Time) {}
+func (k *sink) Began(ss *sim.Stream, _ uint64, t sim.Time) {
+	k.trace.head(ss.Owner.(*stream), trace.Begin, t)
+}
+
+func (k *sink) Preempted(ss *sim.Stream, _ uint64, t sim.Time) {
+	k.trace.head(ss.Owner.(*stream), trace.Preempt, t)
+}
 
 func (k *sink) Ran(sc *sim.Context, on sim.EngineKind, from, to, ns sim.Time) {
 	cc := sc.Owner.(*clientContext)
@@ -67,16 +75,15 @@ func (k *sink) Ran(sc *sim.Context, on sim.EngineKind, from, to, ns sim.Time) {
 		}
 	}
 	if on == sim.Compute {
-		g.nvml.total += ns
 		g.windows.add(cc.c.pid, from, to, ns)
 	}
 }
 
 // Faulted lets the client know: its calls in the context fail from now on.
-func (k *sink) Faulted(sc *sim.Context, code int32, _ sim.Time) {
+func (k *sink) Faulted(sc *sim.Context, code int32, t sim.Time) {
 	cc := sc.Owner.(*clientContext)
+	k.trace.client(cc.c, t, trace.Fault, cc.gpu, int(cc.id), arg("code", int64(code)))
 	atomic.StoreUint32(&cc.c.shm.ContextFault[cc.id%wire.ContextSlots], uint32(code))
 	cc.c.wake = true
-	(*Host)(k).xidOf(cc.gpu, code)
 	k.log.Info("context broken", "pid", cc.c.pid, "gpu", cc.gpu, "code", code)
 }

@@ -100,7 +100,7 @@ func (h *Host) conduct() time.Duration {
 		now := h.clock.now()
 		h.takeAll()
 		if v.hold && !v.moving {
-			return v.settle()
+			return h.settle()
 		}
 		w, next := v.crowd.choose(h, now)
 		if w != nil {
@@ -116,7 +116,7 @@ func (h *Host) conduct() time.Duration {
 			if v.limit > now && !v.idle {
 				h.passTo(v.limit)
 			}
-			return v.settle()
+			return h.settle()
 		}
 		h.passTo(max(next, now))
 	}
@@ -137,8 +137,9 @@ func (h *Host) passTo(t int64) {
 }
 
 // settle says that nothing happens before the next request or client.
-func (v *virtual) settle() time.Duration {
-	if !v.settled {
+func (h *Host) settle() time.Duration {
+	if v := h.virtual; !v.settled {
+		h.trace.sync()
 		v.settled = true
 		close(v.changed)
 		v.changed = make(chan struct{})
@@ -159,9 +160,19 @@ func (h *Host) takeAll() {
 	h.submitDue(h.clock.now())
 }
 
+// takeOne hands over all that c has submitted, before a request of its: a thread
+// that asks is next to the node's time.
 func (h *Host) takeOne(c *client) {
 	h.takeInto(c, false)
-	h.submitDue(h.clock.now())
+	v := h.virtual
+	v.future = slices.DeleteFunc(v.future, func(a arrival) bool {
+		if a.c != c {
+			return false
+		}
+		c.future--
+		h.submit(c, &a.e)
+		return true
+	})
 }
 
 // takeInto moves a client's entries from its ring into future.

@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -29,72 +31,242 @@ func (procWatcher) threads(p *process) int {
 	if unix.Fstat(p.tasks, &st) != nil || st.Nlink <= 2 {
 		return 0
 	}
+	if st.Nlink == 3 && len(p.links) == 0 {
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid)); err != nil || stateOf(b) == 'Z' {
+			return 0
+		}
+	}
 	return int(st.Nlink) - 2 //nolint:gosec // a small number
+}
+
+func (procWatcher) children(p *process) (pids []uint32) {
+	news := false
+	for _, t := range p.seen {
+		news = news || t.news
+		t.news = false
+	}
+	if !news {
+		return nil
+	}
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+	for _, t := range tasks {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", p.pid, t.Name()))
+		for _, f := range bytes.Fields(b) {
+			pid, err := strconv.ParseUint(string(f), 10, 32)
+			if err != nil {
+				continue
+			}
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if err == nil && stateOf(stat) != 'Z' {
+				pids = append(pids, uint32(pid))
+			}
+		}
+	}
+	return pids
 }
 
 func (procWatcher) asleep(p *process) (ok bool, why string, sum uint64) {
 	if p.tasks < 0 {
 		return false, "cannot be seen from here", 0
 	}
-	dir := fmt.Sprintf("/proc/%d/task", p.pid)
-	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return true, "", 0 // gone; the end of its connection is looked for elsewhere
-	}
-	for _, t := range tasks {
-		path := dir + "/" + t.Name()
-		why, n := lookAt(path)
-		if why != "" {
-			return false, why, 0
+	// Every thread known from before is alive or counted below as gone, so if
+	// there are as many as then, there is no other.
+	n := procWatcher{}.threads(p)
+	for again := 0; again < 2; again++ {
+		if len(p.seen) != n || again > 0 {
+			p.forgetThreads()
+			tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+			if err != nil {
+				return true, "", 0 // gone; the end of its connection is looked for elsewhere
+			}
+			for _, t := range tasks {
+				p.seen = append(p.seen, newThread(p.pid, t.Name()))
+			}
 		}
-		sum = sum*31 + n
+		gone, zombie := false, false
+		for pass := 0; pass < 2; pass++ {
+			for i, t := range p.seen {
+				// Where the first thread has ended, the others may be about to be:
+				// what they say they wait for means nothing then.
+				if !zombie && slices.Contains(p.waiting, t.inner) {
+					continue
+				}
+				why, ran, dead := t.look()
+				if i >= maxSeen {
+					t.close()
+				}
+				if why != "" {
+					return false, why, 0
+				}
+				gone, zombie = gone || dead, zombie || t.zombie
+				sum = sum*31 + ran
+			}
+			if !zombie {
+				break
+			}
+		}
+		if !gone {
+			break
+		}
+		sum = 0
 	}
 	return true, "", sum
 }
 
-// lookAt returns "" if a thread sleeps with no time set, and how often it has
-// run, or what else it does.
-func lookAt(path string) (why string, ran uint64) {
-	stat, err := os.ReadFile(path + "/stat")
-	if err != nil {
-		return "", 0
+// bury frees the places in p's tables of threads that are none of its, or no more.
+func (procWatcher) bury(p *process) {
+	type place struct {
+		w          *wire.Waiter
+		state, tid uint32
 	}
-	switch state := stateOf(stat); state {
-	case 'Z', 'X':
-		return "", 0
+	var odd []place
+	for _, l := range p.links {
+		for i := range l.high() {
+			w := &l.waits.Waiter[i]
+			state, tid := atomic.LoadUint32(&w.State), atomic.LoadUint32(&w.TID)
+			if state != wire.WaiterFree && state != wire.WaiterClaimed &&
+				!slices.ContainsFunc(p.seen, func(t *thread) bool { return t.inner == tid }) {
+				odd = append(odd, place{w, state, tid})
+			}
+		}
+	}
+	if len(odd) == 0 {
+		return
+	}
+	// It may have come since p was looked at; but not since its place was.
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+	alive := map[uint32]bool{}
+	for _, t := range tasks {
+		alive[newThread(p.pid, t.Name()).inner] = true
+	}
+	for _, o := range odd {
+		if len(tasks) > 0 && !alive[o.tid] {
+			atomic.CompareAndSwapUint32(&o.w.State, o.state, wire.WaiterFree)
+		}
+	}
+}
+
+// maxSeen bounds the descriptors that are kept of one process.
+const maxSeen = 128
+
+// thread is what is known of a thread that was looked at.
+type thread struct {
+	path   string
+	inner  uint32 // its number as its process has it
+	call   int    // descriptor of its syscall file, or -1
+	runs   int    // and of its schedstat file
+	last   []byte // what the former said when the thread slept with no time set
+	buffer [256]byte
+	zombie bool // it has ended, and others of its process have not
+	news   bool // it has done something since children were looked for
+}
+
+func newThread(pid uint32, name string) *thread {
+	t := &thread{path: fmt.Sprintf("/proc/%d/task/%s", pid, name), call: -1, runs: -1, news: true}
+	n, _ := strconv.ParseUint(name, 10, 32)
+	// Another number where the process lies in a namespace of its own.
+	b, _ := os.ReadFile(t.path + "/status")
+	if _, rest, ok := strings.Cut(string(b), "\nNSpid:"); ok {
+		line, _, _ := strings.Cut(rest, "\n")
+		if f := strings.Fields(line); len(f) > 0 {
+			n, _ = strconv.ParseUint(f[len(f)-1], 10, 32)
+		}
+	}
+	t.inner = uint32(n)
+	return t
+}
+
+func (p *process) forgetThreads() {
+	for _, t := range p.seen {
+		t.close()
+	}
+	p.seen = nil
+}
+
+func (t *thread) close() {
+	for _, fd := range []*int{&t.call, &t.runs} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
+// look returns "" if the thread sleeps with no time set or is dead, else what it
+// does; ran is how often it has run.
+func (t *thread) look() (why string, ran uint64, dead bool) {
+	if t.call < 0 {
+		var err error
+		if t.call, err = unix.Open(t.path+"/syscall", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+			t.runs, err = unix.Open(t.path+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		if err != nil && t.state() == 'X' {
+			return "", 0, true
+		}
+	}
+	n, err := unix.Pread(t.call, t.buffer[:], 0)
+	switch {
+	case err != nil && t.state() == 'X':
+		return "", 0, true
+	case err != nil:
+		if t.zombie = t.state() == 'Z'; t.zombie {
+			return "", 0, false
+		}
+		if t.call < 0 {
+			return "sleeps, and why cannot be seen from here", 0, false
+		}
+		return "runs", 0, false
+	}
+	if b := t.buffer[:n]; !bytes.Equal(b, t.last) {
+		t.last, t.news = t.last[:0], true
+		if why := t.judge(string(b)); why != "" {
+			return why, 0, false
+		}
+		t.last = append(t.last, b...)
+	}
+	if n, err = unix.Pread(t.runs, t.buffer[:], 0); err == nil {
+		if f := bytes.Fields(t.buffer[:n]); len(f) == 3 {
+			ran, _ = strconv.ParseUint(string(f[2]), 10, 64)
+		}
+	}
+	return "", ran, false
+}
+
+func (t *thread) state() byte {
+	b, err := os.ReadFile(t.path + "/stat")
+	if err != nil {
+		return 'X'
+	}
+	return stateOf(b)
+}
+
+// judge reads what /proc says of the call in which a thread is.
+func (t *thread) judge(call string) string {
+	switch t.state() {
+	case 'Z':
+		t.zombie = true
+		return ""
+	case 'X':
+		return ""
 	case 'T', 't':
-		return "is stopped", 0
+		return "is stopped"
 	case 'S':
 	default:
-		return "runs", 0
+		return "runs"
 	}
-	b, err := os.ReadFile(path + "/syscall")
-	if err != nil {
-		if os.IsNotExist(err) {
-			return "", 0
-		}
-		return "sleeps, and why cannot be seen from here", 0
-	}
-	f := strings.Fields(string(b))
+	f := strings.Fields(call)
 	if len(f) < 7 {
-		return "runs", 0
+		return "runs"
 	}
 	nr, err := strconv.Atoi(f[0])
 	if err != nil {
-		return "runs", 0
+		return "runs"
 	}
 	var args [6]uint64
 	for i := range args {
 		args[i], _ = strconv.ParseUint(strings.TrimPrefix(f[i+1], "0x"), 16, 64)
 	}
-	if why = untimed(nr, args); why != "" {
-		return why, 0
-	}
-	b, _ = os.ReadFile(path + "/schedstat")
-	if f := bytes.Fields(b); len(f) == 3 {
-		ran, _ = strconv.ParseUint(string(f[2]), 10, 64)
-	}
-	return "", ran
+	return untimed(nr, args)
 }
 
 func stateOf(stat []byte) byte {
@@ -111,6 +283,8 @@ func untimed(nr int, a [6]uint64) string {
 	const timed = "sleeps on the machine's clock"
 	known, limited := false, false
 	switch nr {
+	case unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP:
+		known, limited = true, true
 	case unix.SYS_FUTEX:
 		known = true
 		op := a[1] & 0x7f

@@ -19,17 +19,15 @@
 #include <time.h>
 
 #define PATIENCE_NS 200000000u /* wall clock: how often a sleeper looks whether the host lives */
-#define AHEAD_NS 20000u        /* how far a thread that reads the clock runs ahead of the node */
+#define AHEAD_NS 20000u        /* how far a thread that asks or looks may be ahead of the node */
 
 struct sg_clock sg_clock = {.fd = -1};
 
 static _Thread_local uint64_t own_local;
 static _Thread_local uint32_t own_number;
+static _Thread_local uint32_t own_tid;
 static uint32_t numbers;
 static uint64_t tickets;
-
-/* The time library and libcuda share a thread's time. */
-extern uint64_t *simgpu_time_local(void) __attribute__((weak));
 
 static uint64_t *local(void)
 {
@@ -78,17 +76,14 @@ void sg_clock_spend(uint64_t ns)
 
 void sg_clock_catch_up(void)
 {
-    uint64_t now = __atomic_load_n(&sg_clock.node->now_ns, __ATOMIC_SEQ_CST);
-
-    if (*local() > now)
+    if (*local() > __atomic_load_n(&sg_clock.node->now_ns, __ATOMIC_SEQ_CST) + AHEAD_NS)
         sg_clock_block(&(struct sg_wait){.kind = SG_WAIT_TIME, .until_ns = *local()});
 }
 
 void sg_clock_looked(void)
 {
     sg_clock_spend(sg_clock.node->read_cost_ns);
-    if (*local() > __atomic_load_n(&sg_clock.node->now_ns, __ATOMIC_SEQ_CST) + AHEAD_NS)
-        sg_clock_catch_up();
+    sg_clock_catch_up();
 }
 
 /* Also without a cost, for others to have their turn. */
@@ -111,7 +106,7 @@ static struct sg_waiter *claim(void)
     uint32_t high;
 
     if (!own_number)
-        own_number = __atomic_add_fetch(&numbers, 1, __ATOMIC_SEQ_CST);
+        own_number = sg_clock_number();
     for (;;) {
         for (uint32_t i = 0; i < SG_WAITERS; i++) {
             uint32_t k = (own_number + i) % SG_WAITERS, unused = SG_WAITER_FREE;
@@ -134,15 +129,27 @@ struct sg_waiter *sg_clock_register(const struct sg_wait *what)
 {
     struct sg_waiter *w = claim();
 
+    if (!own_tid)
+        own_tid = (uint32_t)raw(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    w->tid = own_tid;
     w->kind = what->kind;
     w->thread = own_number;
     w->slot = what->slot;
     w->position = what->kind == SG_WAIT_ADDRESS ? __atomic_add_fetch(&tickets, 1, __ATOMIC_SEQ_CST) : what->position;
     w->until_ns = what->until_ns;
-    w->local_ns = *local();
     w->address = (uintptr_t)what->address;
-    __atomic_store_n(&w->state, SG_WAITER_WAITING, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&w->state, SG_WAITER_PREPARED, __ATOMIC_SEQ_CST);
     return w;
+}
+
+void sg_clock_commit(struct sg_waiter *w)
+{
+    uint32_t prepared = SG_WAITER_PREPARED;
+
+    if (!__atomic_compare_exchange_n(&w->state, &prepared, SG_WAITER_WAITING, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
+        __atomic_store_n(&w->state, SG_WAITER_READY, __ATOMIC_SEQ_CST);
+    sg_clock_kick();
 }
 
 void sg_clock_unregister(struct sg_waiter *w)
@@ -163,7 +170,7 @@ int sg_clock_sleep(struct sg_waiter *w, bool interruptible)
     uint32_t state;
     int r;
 
-    sg_clock_kick();
+    sg_clock_commit(w);
     while ((state = __atomic_load_n(&w->state, __ATOMIC_SEQ_CST)) != SG_WAITER_GRANTED) {
         struct timespec end = {0, 0};
         long e;
@@ -205,29 +212,43 @@ unsigned sg_clock_poke(const void *address, unsigned n)
     unsigned done = 0;
 
     while (done < n) {
-        uint32_t high = __atomic_load_n(&t->high, __ATOMIC_SEQ_CST), waiting = SG_WAITER_WAITING;
+        uint32_t high = __atomic_load_n(&t->high, __ATOMIC_SEQ_CST), state = 0;
         struct sg_waiter *first = NULL;
 
         for (uint32_t i = 0; i < high && i < SG_WAITERS; i++) {
             struct sg_waiter *w = &t->waiter[i];
+            uint32_t now = __atomic_load_n(&w->state, __ATOMIC_SEQ_CST);
 
-            if (__atomic_load_n(&w->state, __ATOMIC_SEQ_CST) == SG_WAITER_WAITING && w->kind == SG_WAIT_ADDRESS &&
-                w->address == (uintptr_t)address && (!first || w->position < first->position))
+            if ((now == SG_WAITER_WAITING || now == SG_WAITER_PREPARED) && w->kind == SG_WAIT_ADDRESS &&
+                w->address == (uintptr_t)address && (!first || w->position < first->position)) {
                 first = w;
+                state = now;
+            }
         }
         if (!first)
             break;
-        if (__atomic_compare_exchange_n(&first->state, &waiting, SG_WAITER_READY, false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST))
+        if (__atomic_compare_exchange_n(&first->state, &state,
+                                        state == SG_WAITER_WAITING ? SG_WAITER_READY : SG_WAITER_POKED, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             done++;
     }
     return done;
 }
 
-/* In a forked child: it is a program of its own, with one thread. */
+uint32_t sg_clock_number(void)
+{
+    return __atomic_add_fetch(&numbers, 1, __ATOMIC_SEQ_CST);
+}
+
+void sg_clock_be(uint32_t number)
+{
+    own_number = number;
+}
+
 void sg_clock_forked(void)
 {
     sg_clock.waits = NULL;
     numbers = 0;
     own_number = 0;
+    own_tid = 0;
 }

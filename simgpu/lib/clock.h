@@ -24,6 +24,10 @@ struct sg_clock {
 };
 extern struct sg_clock sg_clock;
 
+/* Where a thread's own time lies, if the time library is there: the thread has
+ * one, whichever library asks. */
+extern uint64_t *simgpu_time_local(void) __attribute__((weak));
+
 static inline bool sg_clock_on(void)
 {
     return __builtin_expect(sg_clock.waits != NULL, 0);
@@ -33,7 +37,7 @@ static inline bool sg_clock_on(void)
 uint64_t sg_clock_now(void);
 /* Lets ns pass for the calling thread only. */
 void sg_clock_spend(uint64_t ns);
-/* Waits until the node's time is the calling thread's. */
+/* Waits until the node's time is the calling thread's, if that is far ahead. */
 void sg_clock_catch_up(void);
 /* What a look at the clock, and a question answered with "not yet", take. */
 void sg_clock_looked(void);
@@ -54,8 +58,11 @@ struct sg_wait {
     bool interruptible;
 };
 int sg_clock_block(const struct sg_wait *what);
-/* The same in two steps, for who must do something in between. */
+/* The same in steps, for who must do something in between: a thread that has
+ * registered cannot miss what it waits for, and still runs until it commits
+ * itself, which sleeping does. */
 struct sg_waiter *sg_clock_register(const struct sg_wait *what);
+void sg_clock_commit(struct sg_waiter *w);
 int sg_clock_sleep(struct sg_waiter *w, bool interruptible);
 /* Takes back a wait that the thread does not sleep in. */
 void sg_clock_unregister(struct sg_waiter *w);
@@ -64,6 +71,10 @@ void sg_clock_unregister(struct sg_waiter *w);
 unsigned sg_clock_poke(const void *address, unsigned n);
 /* Makes the host look again. */
 void sg_clock_kick(void);
+/* A number for a thread that is about to be made, and its taking it. */
+uint32_t sg_clock_number(void);
+void sg_clock_be(uint32_t number);
+/* In a forked child: it is a program of its own, with one thread. */
 void sg_clock_forked(void);
 
 #endif

@@ -310,6 +310,9 @@ static void run(struct pending *f, uint32_t slot, uint64_t position)
     free(f);
     before_others();
     sg_tell(SG_OP_HOST_DONE, slot, position);
+    /* The host has no answer to that. What follows from it is there at the next turn. */
+    if (sg_clock_on())
+        block(SG_WAIT_TURN, 0, 0);
 }
 
 /* How often memory is looked at that a stream waits for: any processor's store

@@ -16,8 +16,6 @@
 
 #include <stdint.h>
 
-#include "wire_nvml.h"
-
 #define SG_WIRE_VERSION 2u
 #define SG_WIRE_MAGIC 0x31554753u /* "SGU1" */
 #define SG_MAX_MESSAGE 8192u
@@ -106,6 +104,10 @@
 #define SG_WAITER_WAITING 2u
 #define SG_WAITER_READY 3u   /* another thread of the process says that it may go on */
 #define SG_WAITER_GRANTED 4u /* the host says that it goes on now */
+/* The host takes these two for running: what the thread waits for may come
+ * already, but it looks once more before it sleeps. */
+#define SG_WAITER_PREPARED 5u
+#define SG_WAITER_POKED 6u
 /* What ends a wait, beside its time. */
 #define SG_WAIT_TURN 0u    /* nothing: it may go on at once, when it is its turn */
 #define SG_WAIT_STREAM 1u  /* slot has come to position */
@@ -175,8 +177,8 @@ struct sg_graph_part {
 
 struct sg_process {
     uint32_t pid;
-    uint32_t instance;   /* MIG: (GPU instance << 8 | compute instance) + 1; 0: none */
-    uint64_t used_bytes; /* UINT64_MAX: not available */
+    uint32_t reserved;
+    uint64_t used_bytes;
 };
 
 struct sg_sample {
@@ -195,7 +197,6 @@ struct sg_gpu_state {
 struct sg_gpu {
     struct sg_gpu_info info; /* never changes */
     struct sg_gpu_state state;
-    struct sg_card card; /* never changes */
 };
 
 struct sg_node {
@@ -212,8 +213,6 @@ struct sg_node {
     uint32_t query_cost_ns; /* virtual: what a question takes that is answered with not yet */
     uint32_t read_cost_ns;  /* virtual: what a look at the clock takes */
     uint32_t attributes;    /* device attributes below this are known to the driver */
-    uint32_t mismatch;      /* 1: the libraries are of another release than the driver */
-    uint32_t reserved;
     struct sg_gpu gpu[SG_MAX_GPUS];
 };
 
@@ -252,10 +251,10 @@ struct sg_waiter {
     uint32_t slot;
     uint64_t position; /* of STREAM and HOST; of ADDRESS the order of coming */
     uint64_t until_ns; /* it goes on then at the latest */
-    uint64_t local_ns; /* and not before: the time that its own calls have taken it */
     uint64_t address;
-    uint32_t by; /* host: 1 if its time came, 0 if what it waited for */
-    uint32_t reserved[3];
+    uint32_t by;  /* host: 1 if its time came, 0 if what it waited for */
+    uint32_t tid; /* as the process itself numbers its threads */
+    uint32_t reserved[4];
 };
 
 struct sg_waits {

@@ -94,6 +94,9 @@ func (l Layout) libraries(built string) error {
 			return err
 		}
 	}
+	if err := l.timeLibrary(built); err != nil {
+		return err
+	}
 	if err := symlink("../run/sock", filepath.Join(l.Lib(), "simgpu.sock")); err != nil {
 		return err
 	}
@@ -104,6 +107,20 @@ func (l Layout) libraries(built string) error {
 		return err
 	}
 	return symlink("../../lib", filepath.Join(l.Dir, "usr", "lib", "x86_64-linux-gnu"))
+}
+
+// timeLibrary puts the library that gives programs a virtual clock beside the
+// driver's. It is the same for all drivers, whose libraries may lie in a
+// directory below. A container does not get it; a build without it does without.
+func (l Layout) timeLibrary(built string) error {
+	const name = "libsimgpu-time.so"
+	for _, dir := range []string{built, filepath.Dir(built)} {
+		err := install(filepath.Join(dir, name), filepath.Join(l.Lib(), name))
+		if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // installLibrary installs a library without the names that it is to lack.

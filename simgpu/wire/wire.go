@@ -74,20 +74,22 @@ const (
 
 	ContextSlots = 4096
 
-	Waiters       = 1024
-	WaiterFree    = 0
-	WaiterClaimed = 1
-	WaiterWaiting = 2
-	WaiterReady   = 3
-	WaiterGranted = 4
-	WaitTurn      = 0
-	WaitStream    = 1
-	WaitSpace     = 2
-	WaitHost      = 3
-	WaitTime      = 4
-	WaitAddress   = 5
-	WaitPoll      = 6
-	WaitBits      = 0x53474754
+	Waiters        = 1024
+	WaiterFree     = 0
+	WaiterClaimed  = 1
+	WaiterWaiting  = 2
+	WaiterReady    = 3
+	WaiterGranted  = 4
+	WaiterPrepared = 5
+	WaiterPoked    = 6
+	WaitTurn       = 0
+	WaitStream     = 1
+	WaitSpace      = 2
+	WaitHost       = 3
+	WaitTime       = 4
+	WaitAddress    = 5
+	WaitPoll       = 6
+	WaitBits       = 0x53474754
 )
 
 // CUresult and nvmlReturn_t values that the host process answers with.
@@ -147,7 +149,6 @@ type GPUState struct{ Lost, Reserved uint32 }
 type GPU struct {
 	Info  GPUInfo
 	State GPUState
-	Card  Card
 }
 
 // Node is struct sg_node. Clients map it read-only.
@@ -164,8 +165,6 @@ type Node struct {
 	QueryCostNS    uint32
 	ReadCostNS     uint32
 	Attributes     uint32
-	Mismatch       uint32
-	_              uint32
 	GPU            [MaxGPUs]GPU
 }
 
@@ -177,7 +176,7 @@ type GraphPart struct {
 
 // Process is struct sg_process.
 type Process struct {
-	PID, Instance uint32
+	PID, Reserved uint32
 	UsedBytes     uint64
 }
 
@@ -205,10 +204,10 @@ type Kicks struct{ Word, Scan uint32 }
 
 // Waiter is struct sg_waiter.
 type Waiter struct {
-	State, Kind, Thread, Slot           uint32
-	Position, UntilNS, LocalNS, Address uint64
-	By                                  uint32
-	_                                   [3]uint32
+	State, Kind, Thread, Slot  uint32
+	Position, UntilNS, Address uint64
+	By, TID                    uint32
+	_                          [4]uint32
 }
 
 // Waits is struct sg_waits.

@@ -17,9 +17,10 @@ import (
 	"github.com/gpushare/gpushare/simgpu/host"
 )
 
-// clockFlags are those of up that set the node's clock.
+// clockFlags are those of up that set the node's clock, and what is kept of it.
 func clockFlags() []cli.Flag {
 	return []cli.Flag{
+		traceFlag(),
 		&cli.StringFlag{Name: "clock", Value: "wall", Usage: "`CLOCK` of the node: wall, or virtual (simgpu clock moves it)"},
 		&cli.DurationFlag{Name: "start", Usage: "virtual clock: the first moment"},
 		&cli.BoolFlag{Name: "lenient", Usage: "virtual clock: do not wait for a client that is away for longer than the grace"},

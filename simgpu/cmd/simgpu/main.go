@@ -22,8 +22,7 @@ func main() {
 		Version: version.String(),
 		Commands: []*cli.Command{
 			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(), conditionCommand(),
-			profilesCommand(), clockCommand(), failCommand(), killCommand(), reviveCommand(),
-			setCommand(), migCommand(),
+			profilesCommand(), clockCommand(), traceCommand(), failCommand(), killCommand(), reviveCommand(),
 			createSymlinksCommand(), updateLdcacheCommand(),
 		},
 		ExitErrHandler: func(*cli.Context, error) {},

@@ -80,6 +80,9 @@ func settings(c *cli.Context) (*setup, error) {
 	if s.host.Clock, err = clockOf(c); err != nil {
 		return nil, err
 	}
+	if s.host.Trace, err = traceOf(c); err != nil {
+		return nil, err
+	}
 	return s, s.host.Validate() //nolint:wrapcheck // says everything
 }
 
