@@ -45,6 +45,7 @@ func (h *Host) Admin(stop func()) http.Handler {
 	h.clockRoutes(mux)
 	mux.HandleFunc("POST /condition", h.serveConditions)
 	h.traceRoutes(mux)
+	h.adminEngine(mux)
 	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, os.Getpid())
 		stop()

@@ -66,6 +66,16 @@ static bool valid(CUcontext c)
     return sg_is(c, SG_CTX) && c->alive;
 }
 
+/* What a client of MPS may use of the multiprocessors, percent; the host asks
+ * for it only on a card that is shared so. */
+static uint64_t mps_percent(void)
+{
+    const char *v = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    double p = v ? strtod(v, NULL) : 0;
+
+    return p > 0 && p <= 100 ? (uint64_t)(p + 0.999) : 100;
+}
+
 /* Starts a context on the GPU: its memory, and its default stream. */
 static CUresult begin(CUcontext c, CUdevice dev, unsigned flags)
 {
@@ -77,13 +87,14 @@ static CUresult begin(CUcontext c, CUdevice dev, unsigned flags)
         [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
         [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
     };
-    uint64_t id;
-    CUresult r = sg_rpc(SG_OP_CTX_CREATE, sg_state.dev[dev].index, 0, 0, &id);
+    struct sg_request req = {.op = SG_OP_CTX_CREATE, .gpu = sg_state.dev[dev].index, .b = mps_percent()};
+    struct sg_reply rep;
+    CUresult r = sg_call(&req, NULL, &rep, NULL, 0, NULL);
 
     if (r != CUDA_SUCCESS)
         return r;
     c->magic = SG_CTX;
-    c->id = (uint32_t)id;
+    c->id = (uint32_t)rep.a;
     c->dev = dev;
     c->flags = flags;
     c->streams = NULL;
@@ -107,6 +118,7 @@ static void end(CUcontext c)
         CUstream s = c->streams;
 
         sg_capture_drop_stream(s);
+        sg_host_forget(s);
         c->streams = s->next;
         sg_stream_drop(s);
     }

@@ -447,3 +447,20 @@ bool sg_host_unfinished(void)
 {
     return __atomic_load_n(&host.unfinished, __ATOMIC_SEQ_CST) != 0;
 }
+
+void sg_host_forget(CUstream s)
+{
+    pthread_mutex_lock(&host.lock);
+    for (struct pending **p = &host.first; *p;) {
+        struct pending *f = *p;
+
+        if (f->slot != s->slot) {
+            p = &f->next;
+            continue;
+        }
+        *p = f->next;
+        __atomic_sub_fetch(&host.unfinished, 1, __ATOMIC_SEQ_CST);
+        free(f);
+    }
+    pthread_mutex_unlock(&host.lock);
+}

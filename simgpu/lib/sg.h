@@ -283,6 +283,7 @@ CUresult sg_ctx_wait_blocking(CUcontext ctx);
 uint64_t sg_now(void);
 CUresult sg_host_function(CUstream s, CUhostFn fn, void *arg, CUstreamCallback cb);
 CUresult sg_host_when(CUstream s, bool (*ready)(void *), CUhostFn fn, void *arg, CUstreamCallback cb);
+void sg_host_forget(CUstream s); /* its context ends: what is queued never comes */
 bool sg_host_unfinished(void); /* host functions are queued or run */
 
 /* The error that broke a context, which every later call in it returns. */

@@ -14,7 +14,8 @@ type Context struct {
 	gpu    *gpu
 	busy   []*Stream // streams that hold work
 	legacy *Stream
-	limit  int // LimitSMs
+	limit  int    // LimitSMs
+	began  uint64 // when, in order of beginnings, it last began a kernel on a shared engine
 	gone   bool
 }
 

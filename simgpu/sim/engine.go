@@ -14,6 +14,7 @@ type engine struct {
 	cur      *Context  // whose turn it is; nil on a shared engine
 	last     *Context  // context whose state is loaded
 	running  []*Stream // in the order in which they began or were resumed
+	begun    uint64    // kernels begun
 	heads    int       // streams whose next operation is for this engine
 	since    Time      // start of what is not yet accounted
 	ready    Time      // end of a context switch
@@ -22,6 +23,11 @@ type engine struct {
 }
 
 func (e *engine) shared() bool { return e.kind == Compute && e.gpu.cfg.Shared }
+
+// parallel reports whether more than one operation can run at once.
+func (e *engine) parallel() bool {
+	return e.kind == Compute && (e.gpu.cfg.Shared || e.gpu.cfg.Concurrent > 1)
+}
 
 func (e *engine) slice() Time {
 	if e.kind != Compute {
@@ -40,7 +46,8 @@ func (e *engine) next() Time {
 	}
 	t := Never
 	for _, s := range e.running {
-		t = min(t, e.since+s.head().remaining)
+		op := s.head()
+		t = min(t, e.since+(op.work+Time(op.alloc)-1)/Time(op.alloc))
 	}
 	if e.cur != nil && !e.draining {
 		t = min(t, e.sliceEnd)
@@ -56,8 +63,7 @@ func (e *engine) account() {
 	from, d := e.since, e.m.now-e.since
 	e.since = e.m.now
 	for _, s := range e.running {
-		s.head().remaining -= d
-		s.progress(d)
+		s.run(d)
 	}
 	if e.cur != nil {
 		e.charge(e.cur, from, d)
@@ -70,7 +76,7 @@ func (e *engine) account() {
 		if sms[s.ctx] == 0 {
 			who = append(who, s.ctx)
 		}
-		n := Time(s.head().sms(&e.gpu.cfg))
+		n := Time(s.head().alloc)
 		sms[s.ctx] += n
 		all += n
 	}
@@ -97,7 +103,7 @@ func (e *engine) fire() {
 	for i := 0; i < len(e.running); {
 		s := e.running[i]
 		op := s.head()
-		if op.remaining > 0 {
+		if op.work > 0 {
 			i++
 			continue
 		}
@@ -109,6 +115,7 @@ func (e *engine) fire() {
 		e.fault(s.ctx, op.Fault)
 		i = 0
 	}
+	e.grow()
 	if e.cur != nil && e.m.now >= e.sliceEnd && !e.draining {
 		switch {
 		case e.other() < 0:
@@ -152,31 +159,48 @@ func (e *engine) other() int {
 	return -1
 }
 
-// room reports whether s can begin beside what runs.
-func (e *engine) room(s *Stream) bool {
+// room returns how many multiprocessors are left for what s is to run.
+func (e *engine) room(s *Stream) int {
+	free, own := e.gpu.cfg.SMs, s.ctx.limit
+	for _, o := range e.running {
+		free -= o.head().alloc
+		if o.ctx == s.ctx {
+			own -= o.head().alloc
+		}
+	}
+	if s.ctx.limit > 0 && e.shared() {
+		free = min(free, own)
+	}
+	return max(free, 0)
+}
+
+// grow gives what others have left to those that run with less than they can
+// use, in the order in which they began.
+func (e *engine) grow() {
+	if !e.parallel() {
+		return
+	}
+	for _, s := range e.running {
+		if op := s.head(); op.alloc < op.need {
+			op.alloc += min(op.need-op.alloc, e.room(s))
+		}
+	}
+}
+
+// canBegin reports whether s can begin beside what runs: kernels while there is
+// a multiprocessor for them, what is no kernel always.
+func (e *engine) canBegin(s *Stream) bool {
 	if slices.Contains(e.running, s) {
 		return false
 	}
 	op := s.head()
-	if len(e.running) == 0 || op.remaining == 0 || op.Kind != Exec {
+	if op.work == 0 || op.Kind != Exec {
 		return true
 	}
-	// A shared engine takes as many kernels as have room.
 	if !e.shared() && len(e.running) >= e.gpu.cfg.Concurrent {
 		return false
 	}
-	used, own := op.sms(&e.gpu.cfg), 0
-	for _, o := range e.running {
-		n := o.head().sms(&e.gpu.cfg)
-		used += n
-		if o.ctx == s.ctx {
-			own += n
-		}
-	}
-	if s.ctx.limit > 0 && own > 0 && own+op.sms(&e.gpu.cfg) > s.ctx.limit {
-		return false
-	}
-	return used <= e.gpu.cfg.SMs
+	return e.room(s) > 0
 }
 
 // candidate returns a stream that can begin now, or nil.
@@ -190,27 +214,22 @@ func (e *engine) candidate() *Stream {
 		return nil
 	case len(e.running) == 0:
 		return e.cur.pick(e, nil)
-	case e.kind != Compute || e.gpu.cfg.Concurrent == 1:
+	case !e.parallel():
 		return nil
 	}
-	// What needs no multiprocessor never waits for one; kernels begin in
-	// order, so that a large one is not passed by small ones for ever.
-	waiting := func(s *Stream) bool { return !slices.Contains(e.running, s) }
-	if s := e.cur.pick(e, func(s *Stream) bool {
-		return waiting(s) && (s.head().Kind != Exec || s.head().remaining == 0)
-	}); s != nil {
-		return s
-	}
-	if s := e.cur.pick(e, waiting); s != nil && e.room(s) {
-		return s
-	}
-	return nil
+	return e.cur.pick(e, e.canBegin)
 }
 
+// sharedCandidate takes turns among the contexts, a kernel each.
 func (e *engine) sharedCandidate() *Stream {
 	var best *Stream
 	for _, c := range e.gpu.contexts {
-		if s := c.pick(e, e.room); s != nil && (best == nil || before(s, best)) {
+		s := c.pick(e, e.canBegin)
+		switch {
+		case s == nil:
+		case best == nil, s.priority < best.priority:
+			best = s
+		case s.priority == best.priority && c.began < best.ctx.began:
 			best = s
 		}
 	}
@@ -260,9 +279,14 @@ func (e *engine) begin(s *Stream) {
 	op := s.head()
 	switch op.Kind {
 	case Exec:
-		if op.remaining > 0 {
+		if op.work > 0 {
 			e.account() // what runs already, up to now
 			e.since = e.m.now
+			if e.parallel() {
+				op.alloc = min(op.need, e.room(s))
+			}
+			e.begun++
+			s.ctx.began = e.begun
 			e.running = append(e.running, s)
 			op.begun = true
 			e.m.sink.Began(s, op.Tag, e.m.now)
@@ -289,6 +313,7 @@ func (e *engine) begin(s *Stream) {
 func (e *engine) leave(c *Context) {
 	e.account()
 	e.running = slices.DeleteFunc(e.running, func(s *Stream) bool { return s.ctx == c })
+	e.grow()
 	if e.cur == c {
 		e.cur, e.draining = nil, false
 		e.ready = e.m.now

@@ -88,9 +88,9 @@ func TestKernelsOfAContextRunAtOnceWhileThereIsRoom(t *testing.T) {
 		s = append(s, m.AddStream(c, NonBlocking, 0, i))
 		m.Submit(s[i], Op{Kind: Exec, Dur: 1 * ms, SMs: 40})
 	}
-	// 40 + 40 of 100, then the other two.
+	// 40 + 40 of 100, and 20 for the third, which so does half of its work.
 	m.Advance(10 * ms)
-	for i, want := range []Time{1 * ms, 1 * ms, 2 * ms, 2 * ms} {
+	for i, want := range []Time{1 * ms, 1 * ms, 1500 * us, 2 * ms} {
 		if got := r.done[s[i]][0]; got != want {
 			t.Errorf("kernel %d done at %d, want %d", i, got, want)
 		}
@@ -156,28 +156,54 @@ func TestSharedGPU(t *testing.T) {
 	r := newTrace()
 	m := New([]GPU{{Slice: 2 * ms, SMs: 100, Shared: true}}, 0, r)
 	a, b := m.AddContext(0, "a"), m.AddContext(0, "b")
-	m.LimitSMs(a, 50)
+	m.LimitSMs(a, 40)
 	sa, sb := m.AddStream(a, Blocking, 0, "a0"), m.AddStream(b, Blocking, 0, "b0")
 	a1 := m.AddStream(a, NonBlocking, 0, "a1")
 	m.Submit(sa, Op{Kind: Exec, Dur: 4 * ms, SMs: 30})
-	m.Submit(a1, Op{Kind: Exec, Dur: 1 * ms, SMs: 30}) // over a's bound
-	m.Submit(sb, Op{Kind: Exec, Dur: 4 * ms, SMs: 70})
+	m.Submit(a1, Op{Kind: Exec, Dur: 1 * ms, SMs: 20}) // has 10: a's bound is 40
+	m.Submit(sb, Op{Kind: Exec, Dur: 4 * ms, SMs: 60})
+	m.Advance(2 * ms)
+	if r.done[a1][0] != 2*ms || a.Executed != 2*ms*40/100 || a.Executed+b.Executed != 2*ms {
+		t.Errorf("a1 done at %v, charged %d and %d; want 2 ms, 40 and 60 percent of 2 ms", r.done[a1], a.Executed, b.Executed)
+	}
 	m.Advance(4 * ms)
 	if r.done[sa][0] != 4*ms || r.done[sb][0] != 4*ms {
 		t.Errorf("done at %v and %v: two clients do not run at once", r.done[sa], r.done[sb])
-	}
-	if a.Executed != 4*ms*30/100 || a.Executed+b.Executed != 4*ms {
-		t.Errorf("charged %d and %d, want 30 and 70 percent of 4 ms", a.Executed, b.Executed)
-	}
-	m.Advance(10 * ms)
-	if r.done[a1][0] != 5*ms {
-		t.Errorf("the client over its bound is done at %v, want 5 ms", r.done[a1])
 	}
 	m.Submit(sb, Op{Kind: Exec, Dur: 4 * ms, SMs: 70})
 	m.Submit(sa, Op{Kind: Exec, Dur: 1 * ms, SMs: 30, Fault: 719})
 	m.Advance(20 * ms)
 	if m.Submit(sb, exec(1)) != 0 {
 		t.Error("a fault of one client of a shared GPU left the other alone")
+	}
+}
+
+// A client with many kernels queued does not keep out one that comes later.
+func TestClientsOfASharedGPUTakeTurns(t *testing.T) {
+	r := newTrace()
+	m := New([]GPU{{Slice: 2 * ms, SMs: 100, Shared: true}}, 0, r)
+	sa := m.AddStream(m.AddContext(0, "a"), Blocking, 0, "a0")
+	sb := m.AddStream(m.AddContext(0, "b"), Blocking, 0, "b0")
+	for range 100 {
+		m.Submit(sa, exec(1*ms))
+	}
+	m.Advance(500 * us)
+	for range 3 {
+		m.Submit(sb, exec(1*ms))
+	}
+	m.Advance(50 * ms)
+	if got := r.done[sb]; !slices.Equal(got, []Time{2 * ms, 4 * ms, 6 * ms}) {
+		t.Errorf("the later client is done at %v, want 2, 4 and 6 ms", got)
+	}
+	// A small kernel leaves room for a large one, which then takes all.
+	sc, sd := m.AddStream(m.AddContext(0, "c"), Blocking, 0, "c0"), m.AddStream(m.AddContext(0, "d"), Blocking, 0, "d0")
+	m.Advance(200 * ms)
+	from := m.Now()
+	m.Submit(sc, Op{Kind: Exec, Dur: 10 * ms, SMs: 1})
+	m.Submit(sd, exec(1*ms))
+	m.Advance(from + 20*ms)
+	if got := r.done[sd][0] - from; got != (100*ms+98)/99 {
+		t.Errorf("a kernel for 100 multiprocessors on 99 took %d ns", got)
 	}
 }
 

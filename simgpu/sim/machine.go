@@ -10,8 +10,9 @@
 // engine, contexts with work take turns of one slice and a context without work
 // is passed over at once; an operation is preempted at the end of a slice and
 // resumed later. Within a context one kernel runs at a time, or, if the GPU is
-// so configured, as many as there are multiprocessors for; among the streams
-// that may run, the higher priority goes first, then the earlier submission.
+// so configured, as many as there are multiprocessors for, the last of them
+// slower if what is left is less than it can use; among the streams that may
+// run, the higher priority goes first, then the earlier submission.
 package sim
 
 // Time is a moment or a length in nanoseconds.
@@ -53,7 +54,7 @@ type EventID uint64
 type Op struct {
 	Kind  Kind
 	On    EngineKind // Exec
-	SMs   int        // Exec on Compute: multiprocessors occupied; 0: all
+	SMs   int        // Exec on Compute: multiprocessors that it can use; 0: all
 	Fault int32      // Exec: not 0: its end breaks the context, with this code
 	Dur   Time       // Exec: length on an otherwise idle engine
 	Tag   uint64     // the caller's own word for it, told to Began and Preempted

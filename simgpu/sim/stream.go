@@ -33,22 +33,19 @@ type Stream struct {
 
 type queued struct {
 	Op
-	ordinal   uint64
-	remaining Time
-	total     Time // Stream.enqueued at this operation's end
-	hostDue   bool
-	begun     bool // it has run, and is to be resumed before others begin
+	ordinal uint64
+	// What is left is work: time times multiprocessors, of which the operation
+	// can use need at once, and while it runs has alloc. On an engine for one
+	// operation both are 1.
+	work    Time
+	need    int
+	alloc   int
+	total   Time // Stream.enqueued at this operation's end
+	hostDue bool
+	begun   bool // it has run, and is to be resumed before others begin
 }
 
 func (op *queued) engine(s *Stream) *engine { return s.ctx.gpu.engine[op.On] }
-
-// sms returns the multiprocessors that the operation occupies.
-func (op *queued) sms(cfg *GPU) int {
-	if op.SMs <= 0 || op.SMs > cfg.SMs {
-		return cfg.SMs
-	}
-	return op.SMs
-}
 
 // Context returns the context that s belongs to.
 func (s *Stream) Context() *Context { return s.ctx }
@@ -59,7 +56,12 @@ func (s *Stream) Len() int { return s.len() }
 func (s *Stream) len() int      { return len(s.ops) - s.first }
 func (s *Stream) head() *queued { return &s.ops[s.first] }
 
-func (s *Stream) progress(d Time) { s.executed += d }
+// run lets the head, which runs, run for d.
+func (s *Stream) run(d Time) {
+	op := s.head()
+	op.work -= d * Time(op.alloc)
+	s.executed += d * Time(op.alloc) / Time(op.need)
+}
 
 func (s *Stream) push(op Op, ordinal uint64) uint64 {
 	if op.Kind != Exec || op.Dur < 0 {
@@ -74,7 +76,14 @@ func (s *Stream) push(op Op, ordinal uint64) uint64 {
 		s.first = 0
 	}
 	s.enqueued += op.Dur
-	s.ops = append(s.ops, queued{Op: op, ordinal: ordinal, remaining: op.Dur, total: s.enqueued})
+	q := queued{Op: op, ordinal: ordinal, need: 1, alloc: 1, total: s.enqueued}
+	if e := q.engine(s); e.parallel() {
+		if q.need = op.SMs; q.need <= 0 || q.need > e.gpu.cfg.SMs {
+			q.need = e.gpu.cfg.SMs
+		}
+	}
+	q.work = op.Dur * Time(q.need)
+	s.ops = append(s.ops, q)
 	if s.len() == 1 {
 		s.ctx.busy = append(s.ctx.busy, s)
 		s.head().engine(s).heads++
@@ -85,6 +94,7 @@ func (s *Stream) push(op Op, ordinal uint64) uint64 {
 // complete takes the head off.
 func (s *Stream) complete(m *Machine) {
 	s.head().engine(s).heads--
+	s.executed = s.head().total
 	s.first++
 	s.done++
 	if s.len() == 0 {

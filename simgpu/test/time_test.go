@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -94,6 +95,88 @@ func TestKernelRules(t *testing.T) {
 		out := n.run("grid", c.name, fmt.Sprint(c.blocks), fmt.Sprint(c.block))
 		if _, err := fmt.Sscan(out, &ms); err != nil || math.Abs(ms-c.want) > 0.0001 {
 			t.Errorf("%s, %d blocks of %d: %s ms, want %v", c.name, c.blocks, c.block, out, c.want)
+		}
+	}
+}
+
+// Order and overlap of the streams of one context, on a card that runs one
+// kernel after another and on one that does not.
+func TestOrderOfStreams(t *testing.T) {
+	for profile, most := range map[string]string{"exact": "1", "a100": "128"} {
+		t.Run(profile, func(t *testing.T) {
+			n := up(t, "--profile", profile, "--kernel-time", "ten_ms=10ms", "--kernel-time", "lead=50ms")
+			n.run("order", most)
+		})
+	}
+}
+
+// One kernel beside a process that has always work takes twice as long by time
+// slices; under MPS as long as alone, unless it has too few multiprocessors.
+func TestSharingByMPS(t *testing.T) {
+	for _, c := range []struct {
+		sharing, percent string
+		want             float64 // ms
+	}{{"time-slice", "", 79}, {"mps", "", 40}, {"mps", "50", 80}} {
+		n := up(t, "--sharing", c.sharing, "--kernel-time", "k=1ms", "--kernel-time", "w=40ms/wave", "--kernel-time", "lead=30ms")
+		n.start("load", "k", "60")
+		again(t, func() error {
+			// 8 blocks on each of 131 multiprocessors: the neighbour has the other.
+			cmd := n.command("grid", "w", "1048", "256")
+			if c.percent != "" {
+				cmd.Env = append(cmd.Env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="+c.percent)
+			}
+			var ms float64
+			out := n.finish(cmd)
+			if _, err := fmt.Sscan(out, &ms); err != nil || math.Abs(ms-c.want) > 0.06*c.want {
+				return fmt.Errorf("%s %s: %s ms, want %v", c.sharing, c.percent, out, c.want)
+			}
+			return nil
+		})
+	}
+}
+
+// A slice changes while kernels run: the turn of a saturating neighbour is what
+// a short kernel waits for.
+func TestEngineCommand(t *testing.T) {
+	n := up(t, "--kernel-time", "k=5ms", "--kernel-time", "short=1ms", "--kernel-time", "lead=900us")
+	n.start("load", "k", "60")
+	wait := func() (ms float64) {
+		t.Helper()
+		if _, err := fmt.Sscan(n.run("grid", "short", "1", "32"), &ms); err != nil {
+			t.Fatal(err)
+		}
+		return ms
+	}
+	simgpu := func(args ...string) error {
+		out, err := exec.Command(binary, append([]string{"engine", "--dir", n.dir}, args...)...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("engine %v: %w: %s", args, err, out)
+		}
+		return nil
+	}
+	// lead and short fit into one turn of 2 ms: nothing comes in between.
+	again(t, func() error {
+		if ms := wait(); math.Abs(ms-1) > 0.01 {
+			return fmt.Errorf("slices of 2 ms: %v ms, want 1", ms)
+		}
+		return nil
+	})
+	if err := simgpu("--gpu", "0", "--slice", "500us"); err != nil {
+		t.Fatal(err)
+	}
+	// Now short takes parts of three turns, with two of the neighbour between.
+	again(t, func() error {
+		if ms := wait(); math.Abs(ms-2) > 0.01 {
+			return fmt.Errorf("slices of 0.5 ms: %v ms, want 2", ms)
+		}
+		return nil
+	})
+	if err := simgpu("--timeslice", "long"); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range [][]string{{}, {"--slice", "1us"}, {"--gpu", "7", "--slice", "1ms"}, {"--timeslice", "x"}, {"--slice", "1ms", "--timeslice", "long"}} {
+		if err := simgpu(bad...); err == nil {
+			t.Errorf("engine %v worked", bad)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func main() {
 		Usage:   "run a node of SIMULATED GPUs",
 		Version: version.String(),
 		Commands: []*cli.Command{
-			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(), conditionCommand(),
+			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(), engineCommand(), conditionCommand(),
 			profilesCommand(), clockCommand(), traceCommand(), failCommand(), killCommand(), reviveCommand(),
 			createSymlinksCommand(), updateLdcacheCommand(),
 		},
