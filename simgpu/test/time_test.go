@@ -25,6 +25,20 @@ func launches(st host.Status, pid int) uint64 {
 	return 0
 }
 
+// attempt runs a program that compares simulated times up to four times: it must
+// queue its work before a kernel of some length ends, which a busy machine can
+// keep it from; a wrong model fails every time.
+func (n *node) attempt(name string, args ...string) {
+	n.t.Helper()
+	again(n.t, func() error {
+		out, err := n.command(name, args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s %v: %w: %s", name, args, err, out)
+		}
+		return nil
+	})
+}
+
 // Copies of a card that has copy engines take their time on them, and the calls
 // wait as documented.
 func TestCopiesTakeTime(t *testing.T) {
@@ -32,9 +46,9 @@ func TestCopiesTakeTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := up(t, "--profile", "h100", "--kernel-time", "slow=200ms")
+	n := up(t, "--profile", "h100", "--kernel-time", "slow=150ms")
 	c := p.GPU.Engine.Copy
-	n.run("copies", fmt.Sprint(c.HostToDevice.PinnedMBps), fmt.Sprint(c.Device.PinnedMBps))
+	n.attempt("copies", fmt.Sprint(c.HostToDevice.PinnedMBps), fmt.Sprint(c.Device.PinnedMBps))
 	n.run("batch")
 	if u := n.used(); u != 0 {
 		t.Errorf("%d bytes in use afterwards", u)
@@ -91,11 +105,14 @@ func TestKernelRules(t *testing.T) {
 		{"k", 1, 256, 2}, {"wave", 1, 256, 1}, {"wave", 1056, 256, 1}, {"wave", 1057, 256, 2}, {"wave", 1057, 32, 1},
 		{"wave", 8448, 256, 8}, {"other", 1, 1, 0.01},
 	} {
-		var ms float64
-		out := n.run("grid", c.name, fmt.Sprint(c.blocks), fmt.Sprint(c.block))
-		if _, err := fmt.Sscan(out, &ms); err != nil || math.Abs(ms-c.want) > 0.0001 {
-			t.Errorf("%s, %d blocks of %d: %s ms, want %v", c.name, c.blocks, c.block, out, c.want)
-		}
+		again(t, func() error {
+			var ms float64
+			out := n.run("grid", c.name, fmt.Sprint(c.blocks), fmt.Sprint(c.block))
+			if _, err := fmt.Sscan(out, &ms); err != nil || math.Abs(ms-c.want) > 0.0001 {
+				return fmt.Errorf("%s, %d blocks of %d: %s ms, want %v", c.name, c.blocks, c.block, out, c.want)
+			}
+			return nil
+		})
 	}
 }
 
@@ -105,7 +122,7 @@ func TestOrderOfStreams(t *testing.T) {
 	for profile, most := range map[string]string{"exact": "1", "a100": "128"} {
 		t.Run(profile, func(t *testing.T) {
 			n := up(t, "--profile", profile, "--kernel-time", "ten_ms=10ms", "--kernel-time", "lead=50ms")
-			n.run("order", most)
+			n.attempt("order", most)
 		})
 	}
 }
