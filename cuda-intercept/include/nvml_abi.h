@@ -348,6 +348,12 @@ typedef struct nvmlComputeInstanceProfileInfo_v2_st {
         sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
     char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
 } nvmlComputeInstanceProfileInfo_v2_t;
+typedef struct nvmlComputeInstanceProfileInfo_v3_st {
+    unsigned int version, id, sliceCount, instanceCount, multiprocessorCount, sharedCopyEngineCount,
+        sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
+    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
+    unsigned int capabilities;
+} nvmlComputeInstanceProfileInfo_v3_t;
 typedef struct nvmlConfComputeGetKeyRotationThresholdInfo_st {
     unsigned int version; unsigned long long attackerAdvantage;
 } nvmlConfComputeGetKeyRotationThresholdInfo_t;
@@ -466,6 +472,13 @@ typedef struct nvmlGpuInstanceProfileInfo_v2_st {
     unsigned long long memorySizeMB;
     char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
 } nvmlGpuInstanceProfileInfo_v2_t;
+typedef struct nvmlGpuInstanceProfileInfo_v3_st {
+    unsigned int version, id, sliceCount, instanceCount, multiprocessorCount, copyEngineCount, decoderCount,
+        encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+    char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
+    unsigned int capabilities;
+} nvmlGpuInstanceProfileInfo_v3_t;
 typedef struct nvmlGpuOperationalEventConfig_v1_st {
     char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE]; unsigned int minLogLevel, minSeverity;
 } nvmlGpuOperationalEventConfig_v1_t;

@@ -44,6 +44,7 @@ func (h *Host) Admin(stop func()) http.Handler {
 	})
 	h.clockRoutes(mux)
 	mux.HandleFunc("POST /condition", h.serveConditions)
+	h.handleManagement(mux)
 	h.traceRoutes(mux)
 	h.adminEngine(mux)
 	mux.HandleFunc("POST /stop", func(w http.ResponseWriter, _ *http.Request) {

@@ -59,6 +59,9 @@ type client struct {
 	launches   uint64
 	use        []usage // by GPU
 
+	mig     []migUse // by GPU
+	started int64
+
 	link   *link // on a virtual clock
 	future int   // entries that were taken before their time
 
@@ -114,6 +117,7 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32, name string) (*client, 
 		id: h.nextID, conn: conn, pid: pid, group: h.groupOf(line), fd: fd, mem: mem, shm: asShared(mem),
 		contexts: map[uint32]*clientContext{}, allocs: map[uint64]allocation{},
 		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, use: make([]usage, len(h.gpus)),
+		started: h.clock.now(), mig: make([]migUse, len(h.gpus)),
 	}
 	c.shm.Magic, c.shm.Version = wire.Magic, wire.Version
 	h.clients[c.id] = c
@@ -135,6 +139,7 @@ func (h *Host) removeClient(c *client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.machine.Advance(max(h.clock.now(), h.machine.Now()))
+	h.accountGone(c)
 	h.trace.client(c, h.clock.now(), trace.Detach, trace.None, trace.None)
 	c.gone = true
 	for _, id := range slices.Sorted(maps.Keys(c.contexts)) {

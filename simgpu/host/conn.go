@@ -62,10 +62,16 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 		if err := h.hello(conn, req, []int{h.nodeFD}); err != nil {
 			return
 		}
-		h.loop(conn, buf, nil, func(req *wire.Request, _ []byte) (wire.Reply, []byte, bool) {
-			r, data := h.query(req)
-			return r, data, true
+		root := peerIsRoot(conn)
+		h.loop(conn, buf, nil, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+			r, out := h.query(req, data, root)
+			return r, out, true
 		})
+	case req.A == wire.KindEvents:
+		if err := send(conn, wire.Reply{Op: req.Op, ID: req.ID}, nil, nil); err != nil {
+			return
+		}
+		h.serveEvents(conn, buf)
 	}
 }
 
@@ -98,21 +104,35 @@ func (h *Host) hello(conn *net.UnixConn, req wire.Request, fds []int) error {
 }
 
 func peer(conn *net.UnixConn) (uint32, error) {
+	cred, err := credentials(conn)
+	if err != nil {
+		return 0, err
+	}
+	return uint32(cred.Pid), nil
+}
+
+// peerIsRoot reports whether the client may do what the driver leaves to root.
+func peerIsRoot(conn *net.UnixConn) bool {
+	cred, err := credentials(conn)
+	return err == nil && cred.Uid == 0
+}
+
+func credentials(conn *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return 0, fmt.Errorf("look at client socket: %w", err)
+		return nil, fmt.Errorf("look at client socket: %w", err)
 	}
 	var cred *unix.Ucred
 	var cerr error
 	if err := raw.Control(func(fd uintptr) {
 		cred, cerr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	}); err != nil {
-		return 0, fmt.Errorf("look at client socket: %w", err)
+		return nil, fmt.Errorf("look at client socket: %w", err)
 	}
 	if cerr != nil {
-		return 0, fmt.Errorf("read client's credentials: %w", cerr)
+		return nil, fmt.Errorf("read client's credentials: %w", cerr)
 	}
-	return uint32(cred.Pid), nil
+	return cred, nil
 }
 
 const (

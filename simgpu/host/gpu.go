@@ -43,6 +43,7 @@ type gpu struct {
 	name    string
 	use     usage
 	windows windows
+	nvml    management
 	usual   kernel.Spec // of kernels that no rule names
 }
 
@@ -61,7 +62,7 @@ func newGPU(p profile.GPU, seed string, i int) *gpu {
 		text = p.UUID
 		_, _ = hex.Decode(raw[:], []byte(strings.ReplaceAll(strings.TrimPrefix(text, "GPU-"), "-", ""))) // its form is checked
 	}
-	g := &gpu{profile: p, uuid: text, name: p.Name + " (SIMULATED)"}
+	g := &gpu{profile: p, uuid: text, name: p.Name + " (SIMULATED)", nvml: newManagement(&p)}
 	g.info = wire.GPUInfo{
 		UUIDBytes: raw, MemoryBytes: p.Memory.Usable(), ReservedBytes: min(p.Memory.ReservedBytes, p.Memory.TotalBytes),
 		ContextBytes: p.Memory.ContextBytes, Multiprocessors: uint32(p.Multiprocessor.Count), Minor: uint32(i),
@@ -169,7 +170,7 @@ func cgroupLine(pid uint32) string {
 // as many.
 func (h *Host) reserve(c *client, gpu int, n uint64) bool {
 	g := h.gpus[gpu]
-	if n > g.info.MemoryBytes || g.use.used > g.info.MemoryBytes-n {
+	if n > g.info.MemoryBytes || g.use.used > g.info.MemoryBytes-n || !h.withinLimits(c.group, gpu, n) {
 		return false
 	}
 	g.use.add(n)

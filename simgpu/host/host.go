@@ -86,6 +86,10 @@ type Host struct {
 	trace      *tracer
 	stopped    bool
 	conns      sync.WaitGroup
+
+	started   int64 // ns
+	listeners map[*listener]struct{}
+	limits    map[limitKey]memoryLimit
 }
 
 // New makes the GPUs. It starts nothing.
@@ -96,12 +100,13 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h := &Host{
 		cfg: cfg, log: log, clock: newClock(),
 		clients: map[uint32]*client{}, groups: map[string]*group{},
-		driver: cmp.Or(cfg.Driver, api.Default),
+		driver: cmp.Or(cfg.Driver, api.Default), listeners: map[*listener]struct{}{}, limits: map[limitKey]memoryLimit{},
 	}
 	if cfg.Clock.Virtual {
 		h.clock = newVirtualClock(cfg.Clock.Start.Nanoseconds())
 		h.virtual = newVirtual(cfg.Clock)
 	}
+	h.started = h.clock.now()
 	var err error
 	if h.names, err = newNameTable(cfg.Kernels); err != nil {
 		return nil, err
@@ -128,7 +133,9 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	h.machine = sim.New(cards, h.clock.now(), (*sink)(h))
 	for i := range cfg.GPUs {
 		h.gpus = append(h.gpus, newGPU(cfg.GPUs[i], cfg.Seed, i))
+		h.gpus[i].nvml.model.at = h.started / windowLength * windowLength
 		h.node.GPU[i].Info = h.gpus[i].info
+		h.node.GPU[i].Card = cardOf(&h.gpus[i].nvml.facts)
 	}
 	return h, nil
 }

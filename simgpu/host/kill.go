@@ -71,6 +71,7 @@ func (h *Host) KillGPU(k Kill) error {
 	}
 	h.catchUp()
 	atomic.StoreUint32(lost, k.XID)
+	h.xid(k.GPU, k.XID)
 	for _, c := range h.clientsOn(k.GPU) {
 		c.dead = true
 		atomic.StoreUint32(&c.shm.Dead, uint32(code))
@@ -105,6 +106,7 @@ func (h *Host) ReviveGPU(gpu int) error {
 		return fmt.Errorf("revive GPU %d: processes hold it: end %v first", gpu, slices.Compact(pids))
 	}
 	atomic.StoreUint32(lost, 0)
+	h.gpus[gpu].nvml.reset()
 	h.publishDead()
 	return nil
 }

@@ -4,10 +4,6 @@
 package host
 
 import (
-	"encoding/binary"
-	"maps"
-	"slices"
-
 	"github.com/gpushare/gpushare/simgpu/sim"
 	"github.com/gpushare/gpushare/simgpu/trace"
 	"github.com/gpushare/gpushare/simgpu/wire"
@@ -116,87 +112,4 @@ func (h *Host) alloc(c *client, req *wire.Request) (wire.Reply, []byte, bool) {
 func (h *Host) memInfo(i int) wire.Reply {
 	g := h.gpus[i]
 	return wire.Reply{A: g.info.MemoryBytes - g.use.used, B: g.info.MemoryBytes, C: g.use.used}
-}
-
-// query handles one request of a management client.
-func (h *Host) query(req *wire.Request) (rep wire.Reply, out []byte) {
-	const invalidArgument, notFound = 2, 6
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if int(req.GPU) >= len(h.gpus) {
-		return wire.Reply{Status: notFound}, nil
-	}
-	i := int(req.GPU)
-	g := h.gpus[i]
-	e := binary.NativeEndian
-	const room = wire.MaxMessage - replySize
-	switch req.Op {
-	case wire.OpMemInfo:
-		return h.memInfo(i), nil
-	case wire.OpProcesses:
-		used := h.byPID(i)
-		for _, pid := range slices.Sorted(maps.Keys(used)) {
-			if len(out)+16 > room {
-				break
-			}
-			out = e.AppendUint32(out, pid)
-			out = e.AppendUint32(out, 0)
-			out = e.AppendUint64(out, used[pid])
-		}
-	case wire.OpUtilization:
-		h.catchUp()
-		rep.A = uint64(percent(g.windows.latest(h.machine.Now()).busy))
-		rep.B = rep.A / 2 // memory traffic is not modelled: a plausible figure
-	case wire.OpSamples:
-		h.catchUp()
-		out = h.samples(g, req.A, room)
-	default:
-		return wire.Reply{Status: invalidArgument}, nil
-	}
-	return rep, out
-}
-
-// byPID sums the memory of the connections of each process that has a context.
-func (h *Host) byPID(i int) map[uint32]uint64 {
-	m := map[uint32]uint64{}
-	for _, c := range h.clients {
-		if c.use[i].contexts > 0 || c.use[i].used > 0 {
-			m[c.pid] += c.use[i].used
-		}
-	}
-	return m
-}
-
-// samples lists the complete windows that ended after since (wall clock, us),
-// newest first, until room bytes are full.
-func (h *Host) samples(g *gpu, since uint64, room int) (out []byte) {
-	now := h.machine.Now()
-	wall := h.clock.epoch()
-	e := binary.NativeEndian
-	add := func(at uint64, pid, p uint32) bool {
-		if len(out)+16 > room {
-			return false
-		}
-		out = e.AppendUint64(out, at)
-		out = e.AppendUint32(out, pid)
-		out = e.AppendUint32(out, p)
-		return true
-	}
-	last := now/windowLength - 1
-	for i := last; i > last-windowCount+1 && i >= 0; i-- {
-		at := uint64((wall + (i+1)*windowLength) / 1000)
-		if at <= since {
-			break
-		}
-		w := g.windows.at(i)
-		if !add(at, 0, percent(w.busy)) {
-			return out
-		}
-		for _, pid := range slices.Sorted(maps.Keys(w.byPID)) {
-			if !add(at, pid, w.shown(pid, g.profile.Engine.Utilization == "deflated")) {
-				return out
-			}
-		}
-	}
-	return out
 }

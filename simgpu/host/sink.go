@@ -75,6 +75,7 @@ func (k *sink) Ran(sc *sim.Context, on sim.EngineKind, from, to, ns sim.Time) {
 		}
 	}
 	if on == sim.Compute {
+		g.nvml.total += ns
 		g.windows.add(cc.c.pid, from, to, ns)
 	}
 }
@@ -85,5 +86,6 @@ func (k *sink) Faulted(sc *sim.Context, code int32, t sim.Time) {
 	k.trace.client(cc.c, t, trace.Fault, cc.gpu, int(cc.id), arg("code", int64(code)))
 	atomic.StoreUint32(&cc.c.shm.ContextFault[cc.id%wire.ContextSlots], uint32(code))
 	cc.c.wake = true
+	(*Host)(k).xidOf(cc.gpu, code)
 	k.log.Info("context broken", "pid", cc.c.pid, "gpu", cc.gpu, "code", code)
 }

@@ -31,6 +31,7 @@ type GPUStatus struct {
 	Profile     string `json:"profile"`
 	MemoryBytes uint64 `json:"memory_bytes"` // that programs can have
 	NVMLBytes   uint64 `json:"nvml_bytes"`   // what NVML calls total: with the driver's own
+	Reading
 }
 
 // ProcessStatus is the account of one client connection.
@@ -110,6 +111,7 @@ func (h *Host) Status() Status {
 		st.GPUs = append(st.GPUs, GPUStatus{
 			Use: u, UUID: g.uuid, Name: g.name, Profile: g.profile.Profile,
 			MemoryBytes: g.info.MemoryBytes, NVMLBytes: g.info.MemoryBytes + g.info.ReservedBytes,
+			Reading: h.reading(i),
 		})
 	}
 	for _, g := range h.groups {

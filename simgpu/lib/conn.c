@@ -248,6 +248,23 @@ ssize_t sg_exchange(int fd, struct sg_request *req, const void *data, struct sg_
     return send_all(fd, req, sizeof(*req), data, req->len) ? receive(fd, ret, out, out ? out_size : 0, NULL, 0) : -1;
 }
 
+/* A connection of its own for what a set of events receives: the descriptor,
+ * or -1. */
+int sg_open(uint32_t kind)
+{
+    struct sg_request req = {.op = SG_OP_HELLO, .a = kind, .b = SG_WIRE_VERSION};
+    struct sg_reply rep;
+    int fd = find_host();
+
+    if (fd < 0)
+        return -1;
+    fd = high(fd);
+    if (send_all(fd, &req, sizeof(req), NULL, 0) && receive(fd, &rep, NULL, 0, NULL, 0) == (ssize_t)sizeof(rep))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 /* One request and its answer. The status of a lost host is 999. */
 CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
                  size_t *ret_len)

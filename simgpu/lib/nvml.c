@@ -23,14 +23,38 @@ nvmlReturn_t sg_nvml_text(char *buf, unsigned int size, const char *text)
     return NVML_SUCCESS;
 }
 
+static bool among(const void *p, const void *base, size_t size, size_t each)
+{
+    uintptr_t at = (uintptr_t)p - (uintptr_t)base;
+
+    return at < size && !(at % each);
+}
+
+/* Whether a GPU has fallen off the bus. */
+static bool gone(const struct nvmlDevice_st *d)
+{
+    return __atomic_load_n(&sg_conn.node->gpu[d->gpu].state.lost, __ATOMIC_ACQUIRE) != 0;
+}
+
 nvmlReturn_t sg_nvml_check(nvmlDevice_t d)
 {
     SG_NVML_ENTER();
     /* A handle may be anything: it is looked for before it is looked at. */
-    if ((uintptr_t)d - (uintptr_t)sg_nvml.dev >= sizeof(sg_nvml.dev) ||
-        ((uintptr_t)d - (uintptr_t)sg_nvml.dev) % sizeof(sg_nvml.dev[0]))
+    if (!among(d, sg_nvml.dev, sizeof(sg_nvml.dev), sizeof(sg_nvml.dev[0])) &&
+        !among(d, sg_nvml.mig, sizeof(sg_nvml.mig), sizeof(sg_nvml.mig[0])))
         return NVML_ERROR_INVALID_ARGUMENT;
-    return d->magic == SG_NVML_DEVICE ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+    if (d->magic != SG_NVML_DEVICE)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return gone(d) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
+nvmlDevice_t sg_nvml_gpu(unsigned index)
+{
+    for (unsigned i = 0; i < sg_nvml.ndev; i++) {
+        if (sg_nvml.dev[i].gpu == index)
+            return &sg_nvml.dev[i];
+    }
+    return NULL;
 }
 
 /* The lock is held. */
@@ -42,8 +66,11 @@ static nvmlReturn_t open_connection(void)
         return NVML_ERROR_DRIVER_NOT_LOADED;
     sg_nvml.pid = getpid();
     sg_nvml.ndev = sg_visible(sg_conn.node, index, SG_MAX_GPUS);
-    for (unsigned i = 0; i < sg_nvml.ndev; i++)
-        sg_nvml.dev[i] = (struct nvmlDevice_st){SG_NVML_DEVICE, index[i], &sg_conn.node->gpu[index[i]].info};
+    for (unsigned i = 0; i < sg_nvml.ndev; i++) {
+        const struct sg_gpu *g = &sg_conn.node->gpu[index[i]];
+
+        sg_nvml.dev[i] = (struct nvmlDevice_st){SG_NVML_DEVICE, index[i], &g->info, &g->card, NULL, {.ci = 0}};
+    }
     return NVML_SUCCESS;
 }
 
@@ -54,23 +81,21 @@ static void close_connection(void)
     sg_conn.fd = -1;
 }
 
-nvmlReturn_t sg_nvml_ask(uint32_t op, nvmlDevice_t d, uint64_t a, struct sg_reply *rep, void *out, size_t size,
-                         size_t *ret_len)
+nvmlReturn_t sg_nvml_request(struct sg_request *req, const void *data, struct sg_reply *rep, void *out, size_t size,
+                             size_t *ret_len)
 {
     nvmlReturn_t r = NVML_SUCCESS;
     int status = -1;
 
     pthread_mutex_lock(&sg_nvml.lock);
     for (int attempt = 0; attempt < 2; attempt++) {
-        struct sg_request req = {.op = op, .gpu = d->gpu, .a = a};
-
         if (sg_nvml.pid != getpid() || sg_conn.lost) {
             close_connection();
             r = open_connection();
             if (r != NVML_SUCCESS)
                 break;
         }
-        status = (int)sg_call(&req, NULL, rep, out, size, ret_len);
+        status = (int)sg_call(req, data, rep, out, size, ret_len);
         if (!sg_conn.lost)
             break;
     }
@@ -80,13 +105,45 @@ nvmlReturn_t sg_nvml_ask(uint32_t op, nvmlDevice_t d, uint64_t a, struct sg_repl
     return (nvmlReturn_t)status;
 }
 
+nvmlReturn_t sg_nvml_ask(uint32_t op, nvmlDevice_t d, uint64_t a, struct sg_reply *rep, void *out, size_t size,
+                         size_t *ret_len)
+{
+    struct sg_request req = {.op = op, .gpu = d->gpu, .a = a};
+
+    return sg_nvml_request(&req, NULL, rep, out, size, ret_len);
+}
+
+nvmlReturn_t sg_nvml_sense(nvmlDevice_t d, struct sg_sensors *s)
+{
+    struct sg_reply rep;
+    size_t len = 0;
+    nvmlReturn_t r = sg_nvml_ask(SG_OP_SENSORS, d, 0, &rep, s, sizeof(*s), &len);
+
+    if (r == NVML_SUCCESS && len != sizeof(*s))
+        r = NVML_ERROR_UNKNOWN;
+    return r;
+}
+
+nvmlReturn_t sg_nvml_mode(nvmlDevice_t d, uint32_t mode, uint64_t value)
+{
+    struct sg_request req = {.op = SG_OP_MODE, .gpu = d->gpu, .a = mode, .b = value};
+    struct sg_reply rep;
+
+    return sg_nvml_request(&req, NULL, &rep, NULL, 0, NULL);
+}
+
 SG_API nvmlReturn_t nvmlInitWithFlags(unsigned int flags SG_UNUSED)
 {
     nvmlReturn_t r = NVML_SUCCESS;
 
     pthread_mutex_lock(&sg_nvml.lock);
-    if (!sg_nvml.users)
+    if (!sg_nvml.users) {
         r = open_connection();
+        if (r == NVML_SUCCESS && __atomic_load_n(&sg_conn.node->mismatch, __ATOMIC_ACQUIRE)) {
+            close_connection();
+            r = NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+        }
+    }
     if (r == NVML_SUCCESS)
         sg_nvml.users++;
     pthread_mutex_unlock(&sg_nvml.lock);
@@ -131,6 +188,14 @@ SG_API const char *nvmlErrorString(nvmlReturn_t r)
         [NVML_ERROR_IN_USE] = "In use by another client",
         [NVML_ERROR_MEMORY] = "Insufficient Memory",
         [NVML_ERROR_NO_DATA] = "No data",
+        [NVML_ERROR_VGPU_ECC_NOT_SUPPORTED] = "The requested vgpu operation is not available on target device, because ECC is enabled",
+        [NVML_ERROR_INSUFFICIENT_RESOURCES] = "Insufficient Resources",
+        [NVML_ERROR_FREQ_NOT_SUPPORTED] = "Requested frequency not supported",
+        [NVML_ERROR_ARGUMENT_VERSION_MISMATCH] = "The provided version is invalid/unsupported",
+        [NVML_ERROR_DEPRECATED] = "The requested functionality has been deprecated",
+        [NVML_ERROR_NOT_READY] = "The system is not ready",
+        [NVML_ERROR_GPU_NOT_FOUND] = "No GPUs were found",
+        [NVML_ERROR_INVALID_STATE] = "Resource not in correct state",
     };
 
     if ((unsigned)r < SG_LEN(text) && text[r])
@@ -183,15 +248,6 @@ SG_API nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsig
     return len ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-SG_API nvmlReturn_t nvmlUnitGetCount(unsigned int *n)
-{
-    SG_NVML_ENTER();
-    if (!n)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *n = 0;
-    return NVML_SUCCESS;
-}
-
 /* ---- devices -------------------------------------------------------------------------- */
 
 SG_API nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *n)
@@ -214,7 +270,7 @@ SG_API nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int i, nvmlDevice_t *
     if (!d || i >= sg_nvml.ndev)
         return NVML_ERROR_INVALID_ARGUMENT;
     *d = &sg_nvml.dev[i];
-    return NVML_SUCCESS;
+    return gone(*d) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 SG_API nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int i, nvmlDevice_t *d)
@@ -235,7 +291,7 @@ SG_API nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *d)
         if (!strcmp(sg_nvml.dev[i].info->uuid, uuid))
             return SG_PUBLIC(nvmlDeviceGetHandleByIndex_v2)(i, d);
     }
-    return NVML_ERROR_NOT_FOUND;
+    return sg_nvml_mig_find(uuid, d);
 }
 
 SG_API nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *d)

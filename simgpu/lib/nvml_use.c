@@ -4,49 +4,63 @@
 /* nvml_use.c: memory, processes, utilisation, and what follows from them. */
 #include "nvml.h"
 
-SG_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *m)
+/* What the driver keeps is part of the total, and counts as used where it is not
+ * told apart. */
+static nvmlReturn_t memory(nvmlDevice_t d, nvmlMemory_v2_t *m)
 {
     struct sg_reply rep;
-    nvmlReturn_t r;
 
     SG_NVML_DEV(d);
-    if (!m)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    r = sg_nvml_ask(SG_OP_MEM_INFO, d, 0, &rep, NULL, 0, NULL);
-    if (r != NVML_SUCCESS)
-        return r;
+    if (d->parent) {
+        struct sg_mig_instance v[SG_MIG_LIST];
+        unsigned n;
+
+        SG_NVML_TRY(sg_mig_list(d->parent, v, &n));
+        for (unsigned i = 0; i < n; i++) {
+            if (v[i].gi != d->part.gi || v[i].ci != d->part.ci)
+                continue;
+            m->total = v[i].memory_bytes;
+            m->used = v[i].used_bytes;
+            m->free = m->total - m->used;
+            m->reserved = 0;
+            return NVML_SUCCESS;
+        }
+        return NVML_ERROR_INVALID_ARGUMENT; /* destroyed */
+    }
+    SG_NVML_TRY(sg_nvml_ask(SG_OP_MEM_INFO, d, 0, &rep, NULL, 0, NULL));
     m->free = rep.a;
-    m->total = rep.b + d->info->reserved_bytes;
-    m->used = m->total - m->free; /* the driver's own counts as used here */
+    m->used = rep.c;
+    m->reserved = d->info->reserved_bytes;
+    m->total = rep.b + m->reserved;
+    return NVML_SUCCESS;
+}
+
+SG_API nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *m)
+{
+    nvmlMemory_v2_t v2;
+
+    SG_NVML_DEV(d);
+    SG_NVML_WANT(m);
+    SG_NVML_TRY(memory(d, &v2));
+    m->total = v2.total;
+    m->free = v2.free;
+    m->used = v2.used + v2.reserved;
     return NVML_SUCCESS;
 }
 
 SG_API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, nvmlMemory_v2_t *m)
 {
-    struct sg_reply rep;
-    nvmlReturn_t r;
-
     SG_NVML_DEV(d);
-    if (!m)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    if (m->version != GS_NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2))
-        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    r = sg_nvml_ask(SG_OP_MEM_INFO, d, 0, &rep, NULL, 0, NULL);
-    if (r != NVML_SUCCESS)
-        return r;
-    m->free = rep.a;
-    m->total = rep.b + d->info->reserved_bytes;
-    m->used = rep.c;
-    m->reserved = d->info->reserved_bytes;
-    return NVML_SUCCESS;
+    SG_NVML_VERSION(m, nvmlMemory_v2_t, 2);
+    return memory(d, m);
 }
 
 SG_API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t d, nvmlBAR1Memory_t *m)
 {
     SG_NVML_DEV(d);
-    if (!m)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    m->bar1Total = 128ull << 30;
+    SG_NVML_WANT(m);
+    SG_NVML_NEED(d->card->bar1_bytes);
+    m->bar1Total = d->card->bar1_bytes;
     m->bar1Used = 1 << 20;
     m->bar1Free = m->bar1Total - m->bar1Used;
     return NVML_SUCCESS;
@@ -60,10 +74,18 @@ static nvmlReturn_t processes(nvmlDevice_t d, struct sg_process *v, unsigned *n)
 {
     struct sg_reply rep;
     size_t len = 0;
-    nvmlReturn_t r = sg_nvml_ask(SG_OP_PROCESSES, d, 0, &rep, v, MAX_PROCESSES * sizeof(*v), &len);
+    struct sg_request req = {.op = d->parent ? SG_OP_PROCESSES_MIG : SG_OP_PROCESSES, .gpu = d->gpu,
+                             .a = d->part.gi, .b = d->part.ci};
+    nvmlReturn_t r = sg_nvml_request(&req, NULL, &rep, v, MAX_PROCESSES * sizeof(*v), &len);
 
     *n = (unsigned)(len / sizeof(*v));
     return r;
+}
+
+/* The MIG instance that a process works in, by its numbers. */
+static unsigned instance_of(const struct sg_process *p, unsigned shift)
+{
+    return p->instance ? (p->instance - 1) >> shift & 0xff : UINT32_MAX;
 }
 
 /* Fills a list of either element; *n is room in and number out. */
@@ -88,7 +110,7 @@ static nvmlReturn_t running(nvmlDevice_t d, unsigned int *n, void *out, bool v1)
             ((nvmlProcessInfo_v1_t *)out)[i] = (nvmlProcessInfo_v1_t){v[i].pid, v[i].used_bytes};
         else
             ((nvmlProcessInfo_v2_t *)out)[i] =
-                (nvmlProcessInfo_v2_t){v[i].pid, v[i].used_bytes, UINT32_MAX, UINT32_MAX};
+                (nvmlProcessInfo_v2_t){v[i].pid, v[i].used_bytes, instance_of(&v[i], 8), instance_of(&v[i], 0)};
     }
     return NVML_SUCCESS;
 }
@@ -142,7 +164,8 @@ SG_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t d, nvmlPr
     if (have > room)
         return NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned i = 0; i < have; i++)
-        l->procArray[i] = (nvmlProcessDetail_v1_t){v[i].pid, v[i].used_bytes, UINT32_MAX, UINT32_MAX, 0};
+        l->procArray[i] = (nvmlProcessDetail_v1_t){v[i].pid, v[i].used_bytes, instance_of(&v[i], 8),
+                                                   instance_of(&v[i], 0), 0};
     return NVML_SUCCESS;
 }
 
@@ -150,18 +173,15 @@ SG_API nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t d, nvmlPr
 
 SG_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *u)
 {
-    struct sg_reply rep;
-    nvmlReturn_t r;
+    struct sg_sensors s;
 
-    SG_NVML_DEV(d);
-    if (!u)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    r = sg_nvml_ask(SG_OP_UTILIZATION, d, 0, &rep, NULL, 0, NULL);
-    if (r == NVML_SUCCESS) {
-        u->gpu = (unsigned)rep.a;
-        u->memory = (unsigned)rep.b;
-    }
-    return r;
+    SG_NVML_GPU(d);
+    SG_NVML_WANT(u);
+    SG_NVML_SENSE(d, &s);
+    SG_NVML_NEED(!s.mig); /* the engine is not one any more */
+    u->gpu = s.busy[0];
+    u->memory = s.busy[1];
+    return NVML_SUCCESS;
 }
 
 #define MAX_SAMPLES ((SG_MAX_MESSAGE - sizeof(struct sg_reply)) / sizeof(struct sg_sample))
@@ -199,7 +219,7 @@ SG_API nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t d, nvmlProcessU
     unsigned have, room;
     nvmlReturn_t r;
 
-    SG_NVML_DEV(d);
+    SG_NVML_GPU(d);
     if (!n)
         return NVML_ERROR_INVALID_ARGUMENT;
     r = samples(d, since, v, &have);
@@ -245,21 +265,48 @@ SG_API nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t d, nvmlPr
     return NVML_SUCCESS;
 }
 
+/* Which samples a card gives besides those of the engine: as they are now. */
+static bool present(const struct sg_sensors *s, nvmlSamplingType_t type, unsigned *value)
+{
+    switch (type) {
+    case NVML_TOTAL_POWER_SAMPLES:
+        *value = s->power_instant;
+        return true;
+    case 3: /* encoder */
+    case 4: /* decoder */
+        *value = s->busy[type - 1];
+        return true;
+    case 5: /* processor clock */
+        *value = s->clock[NVML_CLOCK_SM];
+        return true;
+    case 6: /* memory clock */
+        *value = s->clock[NVML_CLOCK_MEM];
+        return true;
+    case 8: /* JPEG */
+    case 9: /* optical flow */
+        *value = s->busy[type - 4];
+        return true;
+    default:
+        return false;
+    }
+}
+
 SG_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t d, nvmlSamplingType_t type, unsigned long long since,
                                          nvmlValueType_t *value_type, unsigned int *n, nvmlSample_t *out)
 {
     struct sg_sample v[MAX_SAMPLES];
-    unsigned got, have = 0, room;
-    nvmlReturn_t r;
+    unsigned got, have = 0, room, value = 0;
+    bool engine = type == NVML_GPU_UTILIZATION_SAMPLES || type == NVML_MEMORY_UTILIZATION_SAMPLES;
+    struct sg_sensors s;
 
-    SG_NVML_DEV(d);
-    if (!n || !value_type)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    if (type != NVML_GPU_UTILIZATION_SAMPLES && type != NVML_MEMORY_UTILIZATION_SAMPLES)
-        return NVML_ERROR_NOT_SUPPORTED;
-    r = samples(d, since, v, &got);
-    if (r != NVML_SUCCESS)
-        return r;
+    SG_NVML_GPU(d);
+    SG_NVML_WANT(n && value_type && type < 10);
+    SG_NVML_NEED((type != 8 || d->card->jpegs) && (type != 9 || d->card->ofas));
+    if (!engine) {
+        SG_NVML_SENSE(d, &s);
+        SG_NVML_NEED(present(&s, type, &value));
+    }
+    SG_NVML_TRY(samples(d, since, v, &got));
     for (unsigned i = 0; i < got; i++)
         have += !v[i].pid;
     room = *n;
@@ -273,80 +320,27 @@ SG_API nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t d, nvmlSamplingType_t type
         if (v[i].pid)
             continue;
         out[--k] = (nvmlSample_t){.timeStamp = v[i].time_us};
-        out[k].sampleValue.uiVal = type == NVML_GPU_UTILIZATION_SAMPLES ? v[i].percent : v[i].percent / 2;
+        out[k].sampleValue.uiVal = !engine                                ? value
+                                   : type == NVML_GPU_UTILIZATION_SAMPLES ? v[i].percent
+                                                                          : v[i].percent / 2;
     }
     return NVML_SUCCESS;
 }
 
-/* ---- figures made up from the utilisation ------------------------------------------------ */
-
-static nvmlReturn_t busy(nvmlDevice_t d, unsigned *percent)
-{
-    nvmlUtilization_t u;
-    nvmlReturn_t r = SG_PUBLIC(nvmlDeviceGetUtilizationRates)(d, &u);
-
-    if (r == NVML_SUCCESS)
-        *percent = u.gpu;
-    return r;
-}
-
-SG_API nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, nvmlTemperatureSensors_t sensor, unsigned int *celsius)
-{
-    unsigned percent;
-    nvmlReturn_t r;
-
-    if (!celsius || sensor != NVML_TEMPERATURE_GPU)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    r = busy(d, &percent);
-    if (r == NVML_SUCCESS)
-        *celsius = 32 + percent / 3;
-    return r;
-}
-
-SG_API nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t d, nvmlTemperature_t *t)
-{
-    unsigned celsius;
-    nvmlReturn_t r;
-
-    if (!t)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    if (t->version != GS_NVML_STRUCT_VERSION(nvmlTemperature_t, 1))
-        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    r = SG_PUBLIC(nvmlDeviceGetTemperature)(d, t->sensorType, &celsius);
-    if (r == NVML_SUCCESS)
-        t->temperature = (int)celsius;
-    return r;
-}
-
-SG_API nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned int *milliwatts)
-{
-    unsigned percent;
-    nvmlReturn_t r;
-
-    if (!milliwatts)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    r = busy(d, &percent);
-    if (r == NVML_SUCCESS)
-        *milliwatts = 70000 + percent * 6000;
-    return r;
-}
-
-static nvmlReturn_t idle_engine(nvmlDevice_t d, unsigned int *percent, unsigned int *period_us)
-{
-    SG_NVML_DEV(d);
-    if (!percent || !period_us)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *percent = 0;
-    *period_us = 167000;
-    return NVML_SUCCESS;
-}
-
-SG_API nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t d, unsigned int *percent, unsigned int *period_us)
-{
-    return idle_engine(d, percent, period_us);
-}
-
-SG_API nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t d, unsigned int *percent, unsigned int *period_us)
-{
-    return idle_engine(d, percent, period_us);
-}
+#define ENGINE(name, cond, n)                                                                            \
+    SG_API nvmlReturn_t name(nvmlDevice_t d, unsigned int *percent, unsigned int *period_us)             \
+    {                                                                                                    \
+        struct sg_sensors s;                                                                             \
+                                                                                                         \
+        SG_NVML_GPU(d);                                                                                  \
+        SG_NVML_WANT(percent && period_us);                                                              \
+        SG_NVML_NEED(cond);                                                                              \
+        SG_NVML_SENSE(d, &s);                                                                            \
+        *percent = s.busy[n];                                                                            \
+        *period_us = 167000;                                                                             \
+        return NVML_SUCCESS;                                                                             \
+    }
+ENGINE(nvmlDeviceGetEncoderUtilization, true, 2)
+ENGINE(nvmlDeviceGetDecoderUtilization, true, 3)
+ENGINE(nvmlDeviceGetJpgUtilization, d->card->jpegs, 4)
+ENGINE(nvmlDeviceGetOfaUtilization, d->card->ofas, 5)

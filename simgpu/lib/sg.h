@@ -48,6 +48,7 @@ struct sg_conn {
 extern struct sg_conn sg_conn;
 
 int sg_connect(uint32_t kind);
+int sg_open(uint32_t kind); /* a connection besides: the descriptor, or -1 */
 int sg_link(void);
 ssize_t sg_exchange(int fd, struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size);
 /* Finds the GPUs that this process may use; sets *ret_minor of at most max. */

@@ -16,6 +16,8 @@
 
 #include <stdint.h>
 
+#include "wire_nvml.h"
+
 #define SG_WIRE_VERSION 2u
 #define SG_WIRE_MAGIC 0x31554753u /* "SGU1" */
 #define SG_MAX_MESSAGE 8192u
@@ -177,8 +179,8 @@ struct sg_graph_part {
 
 struct sg_process {
     uint32_t pid;
-    uint32_t reserved;
-    uint64_t used_bytes;
+    uint32_t instance;   /* MIG: (GPU instance << 8 | compute instance) + 1; 0: none */
+    uint64_t used_bytes; /* UINT64_MAX: not available */
 };
 
 struct sg_sample {
@@ -197,6 +199,7 @@ struct sg_gpu_state {
 struct sg_gpu {
     struct sg_gpu_info info; /* never changes */
     struct sg_gpu_state state;
+    struct sg_card card; /* never changes */
 };
 
 struct sg_node {
@@ -213,6 +216,8 @@ struct sg_node {
     uint32_t query_cost_ns; /* virtual: what a question takes that is answered with not yet */
     uint32_t read_cost_ns;  /* virtual: what a look at the clock takes */
     uint32_t attributes;    /* device attributes below this are known to the driver */
+    uint32_t mismatch;      /* 1: the libraries are of another release than the driver */
+    uint32_t reserved;
     struct sg_gpu gpu[SG_MAX_GPUS];
 };
 

@@ -10,6 +10,8 @@
 // range is an error that names it. The package starts nothing and knows no host.
 package profile
 
+import "time"
+
 // Profile is what one file describes: a kind of card, and if it lists them, the
 // devices of a node.
 type Profile struct {
@@ -49,6 +51,8 @@ type GPU struct {
 	NVLink          NVLink            `yaml:"nvlink"` // beside device_defaults in a file, as the mock has it
 	Inforom         map[string]string `yaml:"inforom"`
 	Engine          Engine            `yaml:"engine"`
+	Media           Media             `yaml:"media"`
+	Monitoring      Monitoring        `yaml:"monitoring"`
 	// Override sets device attributes that the other fields do not lead to, by name:
 	// PAGEABLE_MEMORY_ACCESS: 1.
 	Override map[string]int `yaml:"attributes" min:"-2147483648" max:"2147483647"`
@@ -175,4 +179,21 @@ type NVLink struct {
 	Links         int  `yaml:"links_per_gpu" min:"0" max:"36"`
 	BandwidthMBps int  `yaml:"bandwidth_per_link_mbps" min:"0" max:"1000000"` // MB/s a direction, as NVML counts
 	C2C           bool `yaml:"c2c_enabled"`
+}
+
+// Media counts the fixed-function engines.
+type Media struct {
+	Encoders int `yaml:"encoders" min:"0" max:"16"`
+	Decoders int `yaml:"decoders" min:"0" max:"16"`
+	JPEG     int `yaml:"jpeg" min:"0" max:"16"`
+	OFA      int `yaml:"ofa" min:"0" max:"16"` // optical flow
+}
+
+// Monitoring is what the management library can say of processes.
+type Monitoring struct {
+	// ProcessMemory unavailable: no bytes in process lists, as under WSL and vGPU.
+	ProcessMemory string `yaml:"process_memory" oneof:",available,unavailable"`
+	// SampleBatch is how often utilisation samples come out; 0: each at its period's
+	// end. Source: readers of the real library see them up to a second late.
+	SampleBatch time.Duration `yaml:"sample_batch" min:"0s" max:"10s"`
 }

@@ -149,6 +149,7 @@ type GPUState struct{ Lost, Reserved uint32 }
 type GPU struct {
 	Info  GPUInfo
 	State GPUState
+	Card  Card
 }
 
 // Node is struct sg_node. Clients map it read-only.
@@ -165,6 +166,8 @@ type Node struct {
 	QueryCostNS    uint32
 	ReadCostNS     uint32
 	Attributes     uint32
+	Mismatch       uint32
+	_              uint32
 	GPU            [MaxGPUs]GPU
 }
 
@@ -176,7 +179,7 @@ type GraphPart struct {
 
 // Process is struct sg_process.
 type Process struct {
-	PID, Reserved uint32
+	PID, Instance uint32
 	UsedBytes     uint64
 }
 

@@ -131,6 +131,7 @@ func TestHeader(t *testing.T) {
 		"SG_HOST_SLOTS":   HostSlots,
 	}
 	maps.Copy(want, faultNumbers)
+	maps.Copy(want, headerNVML)
 	var src strings.Builder
 	src.WriteString("#include <stdio.h>\n#include \"wire.h\"\nint main(void) {\n")
 	for k := range want {

@@ -23,6 +23,7 @@ func main() {
 		Commands: []*cli.Command{
 			upCommand(), statusCommand(), downCommand(), kernelTimeCommand(), engineCommand(), conditionCommand(),
 			profilesCommand(), clockCommand(), traceCommand(), failCommand(), killCommand(), reviveCommand(),
+			setCommand(), migCommand(),
 			createSymlinksCommand(), updateLdcacheCommand(),
 		},
 		ExitErrHandler: func(*cli.Context, error) {},

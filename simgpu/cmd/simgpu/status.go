@@ -95,5 +95,5 @@ func table(st host.Status) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
-	return nil
+	return readings(st)
 }

@@ -52,6 +52,7 @@ Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu d
 			&cli.DurationFlag{Name: "watchdog", Usage: "a kernel that hangs ends its context after this (default: the profile's, never)"},
 			&cli.StringFlag{Name: "sharing", Usage: "time-slice, or mps: kernels of all processes at once (default: the profile's, time-slice)"},
 			&cli.StringFlag{Name: "lib-dir", Usage: "directory of the built libraries (default: ../simgpu/lib beside this binary)"},
+			&cli.StringFlag{Name: "mig", Usage: "cut each GPU into these `SHAPES`, for example 3g.40gb,2g.20gb"},
 			&cli.BoolFlag{Name: "detach", Usage: "return when the GPUs are up"},
 		}...),
 		Action: func(c *cli.Context) error {
@@ -68,13 +69,13 @@ Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu d
 				}
 				return detach(c.Context, s.layout)
 			}
-			return up(c.Context, c.String("lib-dir"), s)
+			return up(c.Context, c.String("lib-dir"), shapes(c.String("mig")), s)
 		},
 	}
 }
 
 // up runs the host process until a signal or a request to stop.
-func up(ctx context.Context, libDir string, s *setup) error {
+func up(ctx context.Context, libDir string, mig []string, s *setup) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	l := s.layout
@@ -86,6 +87,14 @@ func up(ctx context.Context, libDir string, s *setup) error {
 	h, err := host.New(s.host, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
 		return fmt.Errorf("make GPUs: %w", err)
+	}
+	for i := range s.host.GPUs {
+		if len(mig) == 0 {
+			break
+		}
+		if err := h.CreateMIG(i, mig); err != nil {
+			return fmt.Errorf("cut GPU %d: %w", i, err)
+		}
 	}
 	l.GPUs = h.NodeGPUs()
 	self, err := os.Executable()
