@@ -113,6 +113,11 @@ func settings(c client, wheels, tmp, cudart string) []string {
 	return env
 }
 
+// toolVariable is the variable with the path of a tool, such as NVIDIA_SMI.
+func toolVariable(tool string) string {
+	return strings.ToUpper(strings.ReplaceAll(tool, "-", "_"))
+}
+
 // standIn is the file of the stand-in CUDA runtime that PyTorch is run over.
 const standIn = "build/tests/cudart/libcudart.so.13"
 
@@ -130,11 +135,21 @@ func (p *place) bare(ctx context.Context, c client, limit uint64) (outcome, erro
 	}
 	driver := p.n.DriverLibraries()
 	result := filepath.Join(p.out, c.name()+".bare.json")
+	if c.libraries != "" {
+		driver += ":" + filepath.Join(s.wheels, c.libraries)
+	}
 	argv, env, err := s.bare(p.image(c.image()), driver, filepath.Join(p.n.Dir, "base-"+c.wheels()))
 	if err != nil {
 		return o, err
 	}
 	argv = append(argv, p.script(c.script), strconv.FormatUint(limit, 10), result)
+	if c.tool != "" {
+		tool, err := newTool(ctx, p.root, c.tool)
+		if err != nil {
+			return o, err
+		}
+		env = append(env, toolVariable(c.tool)+"="+tool)
+	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -197,7 +212,16 @@ func (p *place) limited(ctx context.Context, c client, limit uint64) (outcome, e
 		argv = append(argv, "-v", filepath.Join(p.root, standIn)+":"+cudart+":ro")
 	}
 	if s.python != "" {
-		argv = append(argv, "-v", s.prefix()+":/opt/python:ro", "-e", "PYTHONPATH="+wheels, "-e", "LD_LIBRARY_PATH=/opt/python/lib")
+		argv = append(argv, "-v", s.prefix()+":/opt/python:ro", "-e", "PYTHONPATH="+wheels,
+			"-e", "LD_LIBRARY_PATH="+strings.TrimSuffix("/opt/python/lib:"+filepath.Join(wheels, c.libraries), ":"+wheels))
+	}
+	if c.tool != "" {
+		tool, err := newTool(ctx, p.root, c.tool)
+		if err != nil {
+			return o, err
+		}
+		// Its directory: a mount of a file of the driver's would be left out.
+		argv = append(argv, "-v", filepath.Dir(tool)+":/opt/tool:ro", "-e", toolVariable(c.tool)+"=/opt/tool/"+c.tool)
 	}
 	for _, e := range settings(c, wheels, "/tmp", cudart) {
 		argv = append(argv, "-e", e)

@@ -51,6 +51,16 @@ func newSet(ctx context.Context, root, name string) (set, error) {
 	return s, node.Run(ctx, nil, filepath.Join(root, "tests/setup/wheels.sh"), name, s.wheels).Err
 }
 
+// newTool unpacks a program of Debian's non-free component and returns its path.
+func newTool(ctx context.Context, root, name string) (string, error) {
+	dir := filepath.Join(root, ".cache", name)
+	r := node.Run(ctx, nil, filepath.Join(root, "tests/setup/nonfree.sh"), dir, "bookworm", name)
+	if r.Code == 77 {
+		return "", missing{strings.TrimSpace(r.Stderr)}
+	}
+	return filepath.Join(dir, "root/usr/lib/nvidia/current", name), r.Err
+}
+
 // python310 finds a CPython 3.10, which Debian 12 has no package of.
 func python310(ctx context.Context) string {
 	candidates := []string{"python3.10"}

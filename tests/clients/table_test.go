@@ -21,7 +21,12 @@ type client struct {
 	packages string
 	// compiles needs a C compiler when it runs.
 	compiles bool
-	env      []string
+	// tool is a program of Debian's non-free package of that name, of driver 535; its
+	// path is in the variable of its name.
+	tool string
+	// libraries is a directory of the packages that is searched for libraries.
+	libraries string
+	env       []string
 }
 
 func (c client) name() string {
@@ -70,6 +75,11 @@ var machines = []machine{
 		// The variable spares a remark on a default that will change.
 		{script: "torch_triton", packages: torch, compiles: true, slack: capacity, env: []string{"TRITON_DEFAULT_FP_FUSION=1"}},
 		{script: "torch_fill", run: "cu102", packages: torch102, slack: 32 * mib},
+		{script: "cupy_fill", packages: torch102, libraries: "cuda10", slack: 2 * mib},
+	}},
+	// nvidia-smi wants the driver that it came with.
+	{name: "driver 535", opts: node.Options{Memory: "80GiB", Simgpu: []string{"--driver", "535.261.03"}}, clients: []client{
+		{script: "nvidia_smi", slack: capacity, tool: "nvidia-smi"},
 	}},
 	{name: "two GPUs", opts: node.Options{GPUs: 2, Memory: "80GiB"}, clients: []client{
 		{script: "torch_two", packages: torch, slack: 2 * capacity},

@@ -34,6 +34,8 @@ type Options struct {
 	Memory string
 	// KernelTimes are simgpu's kernel lengths, such as "spin=50us".
 	KernelTimes []string
+	// Simgpu are more arguments of "simgpu up", such as a profile or a driver.
+	Simgpu []string
 	// NoEngine leaves out containerd and dockerd.
 	NoEngine bool
 	// CDIHooks uses the form of the driver's CDI spec that has hooks.

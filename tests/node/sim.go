@@ -34,6 +34,7 @@ func (n *Node) startSimulator(ctx context.Context) error {
 	for _, k := range n.opts.KernelTimes {
 		args = append(args, "--kernel-time", k)
 	}
+	args = append(args, n.opts.Simgpu...)
 	p, err := n.start("simgpu", nil, args...)
 	if err != nil {
 		return err

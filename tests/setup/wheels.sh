@@ -5,7 +5,7 @@
 # wheels.sh clients DIR      puts the Python clients of tests/clients/py into DIR, as
 #                            published, each pinned by version and hash: CPython 3.11
 # wheels.sh torch DIR        PyTorch with all of CUDA 13 (3 GB to fetch, 5 GB)
-# wheels.sh torch-cu102 DIR  PyTorch with CUDA 10.2 (0.8 GB, 1.7 GB): CPython 3.10
+# wheels.sh torch-cu102 DIR  PyTorch and CuPy with CUDA 10.2 (0.85 GB, 1.9 GB): CPython 3.10
 #
 # DIR is made anew where the lists have changed. Nothing is compiled but what is
 # published as source.
@@ -39,6 +39,24 @@ if [ -n "$source" ]; then
 	cp -R "$new.source/." "$new"
 	rm -rf "$new.source"
 fi
+# CuPy looks for the libraries of CUDA 10.2 by name. PyTorch carries some of them under
+# other names; the others are published nowhere: they become libraries of the names that
+# CuPy is linked with, whose functions all fail.
+cuda10() {
+	mkdir "$new/cuda10"
+	for lib in cudart:10.2 nvrtc:10.2 cublas:10 cublasLt:10 gomp:1; do
+		(cd "$new/cuda10" && ln -s ../torch/lib/lib"${lib%:*}"[.-]*so."${lib#*:}" "lib${lib%:*}.so.${lib#*:}")
+	done
+	(cd "$new/cuda10" && ln -s ../torch/lib/libnvrtc-builtins.so .)
+	find "$new/cupy" "$new/cupy_backends" -name '*.so' -exec nm -D --undefined-only {} + >"$new/cuda10/names"
+	for lib in cufft curand cusparse cusolver; do
+		echo "lib$lib.so.10 { global: *; };" >"$new/cuda10/map"
+		sed -n "s/.* \([A-Za-z0-9_]*\)@lib$lib\.so\.10\$/int \1(void) { return 1; }/p" "$new/cuda10/names" | sort -u |
+			${CC:-gcc} -x c -shared -fPIC -Wl,-soname,"lib$lib.so.10" -Wl,--version-script="$new/cuda10/map" \
+				-o "$new/cuda10/lib$lib.so.10" -
+	done
+}
+if [ "$kind" = torch-cu102 ]; then cuda10; fi
 rm -rf "$dir"
 # shellcheck disable=SC2086
 cat $lists >"$new/.complete"

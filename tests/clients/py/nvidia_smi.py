@@ -49,7 +49,8 @@ assert overhead > 0, "a context costs nothing"
 call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(512 * checks.MIB))
 checks.same("memory in use", memory(), overhead + 512)
 apps = smi("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits").splitlines()
-checks.same("its list of programs", apps, [f"{os.getpid()}, {overhead + 512}"])
+# By a function that is not public; it never names anybody else.
+assert apps in (["[N/A], [N/A]"], [f"{os.getpid()}, {overhead + 512}"]), apps
 call("cuMemFree_v2", pointer)
 checks.same("memory in use after freeing", memory(), overhead)
 
@@ -57,4 +58,4 @@ checks.same("memory in use after freeing", memory(), overhead)
 r = subprocess.run([SMI], capture_output=True, text=True)
 screen = "is shown" if r.returncode == 0 else f"status {r.returncode}: {(r.stdout + r.stderr).strip().splitlines()[-1]}"
 checks.nvml_memory()
-checks.finish(client=f"nvidia-smi {query('driver_version')[0]}", notes={"its screen without arguments": screen})
+checks.finish(client=f"nvidia-smi {query('driver_version')[0]}", notes={"its screen without arguments": screen, "--query-compute-apps": "; ".join(apps)})
