@@ -144,11 +144,11 @@ func (p *place) bare(ctx context.Context, c client, limit uint64) (outcome, erro
 	}
 	argv = append(argv, p.script(c.script), strconv.FormatUint(limit, 10), result)
 	if c.tool != "" {
-		tool, err := newTool(ctx, p.root, c.tool)
+		dir, path, err := newTool(ctx, p.root, c.tool)
 		if err != nil {
 			return o, err
 		}
-		env = append(env, toolVariable(c.tool)+"="+tool)
+		env = append(env, toolVariable(c.tool)+"="+filepath.Join(dir, path))
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var stdout, stderr strings.Builder
@@ -216,12 +216,12 @@ func (p *place) limited(ctx context.Context, c client, limit uint64) (outcome, e
 			"-e", "LD_LIBRARY_PATH="+strings.TrimSuffix("/opt/python/lib:"+filepath.Join(wheels, c.libraries), ":"+wheels))
 	}
 	if c.tool != "" {
-		tool, err := newTool(ctx, p.root, c.tool)
+		dir, path, err := newTool(ctx, p.root, c.tool)
 		if err != nil {
 			return o, err
 		}
-		// Its directory: a mount of a file of the driver's would be left out.
-		argv = append(argv, "-v", filepath.Dir(tool)+":/opt/tool:ro", "-e", toolVariable(c.tool)+"=/opt/tool/"+c.tool)
+		// The directory: a mount of a file of the driver's would be left out.
+		argv = append(argv, "-v", dir+":/opt/tool:ro", "-e", toolVariable(c.tool)+"="+filepath.Join("/opt/tool", path))
 	}
 	for _, e := range settings(c, wheels, "/tmp", cudart) {
 		argv = append(argv, "-e", e)

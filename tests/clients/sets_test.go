@@ -51,14 +51,18 @@ func newSet(ctx context.Context, root, name string) (set, error) {
 	return s, node.Run(ctx, nil, filepath.Join(root, "tests/setup/wheels.sh"), name, s.wheels).Err
 }
 
-// newTool unpacks a program of Debian's non-free component and returns its path.
-func newTool(ctx context.Context, root, name string) (string, error) {
-	dir := filepath.Join(root, ".cache", name)
+// newTool puts a tool together and returns its directory and its path in there.
+func newTool(ctx context.Context, root, name string) (dir, path string, err error) {
+	if name == nvcc {
+		r := node.Run(ctx, nil, "make", "-s", "-C", filepath.Join(root, "tests/clients/nvcc"))
+		return filepath.Join(root, "build/tests/nvcc"), "", r.Err
+	}
+	dir = filepath.Join(root, ".cache", name)
 	r := node.Run(ctx, nil, filepath.Join(root, "tests/setup/nonfree.sh"), dir, "bookworm", name)
 	if r.Code == 77 {
-		return "", missing{strings.TrimSpace(r.Stderr)}
+		return "", "", missing{strings.TrimSpace(r.Stderr)}
 	}
-	return filepath.Join(dir, "root/usr/lib/nvidia/current", name), r.Err
+	return filepath.Join(dir, "root/usr/lib/nvidia/current"), name, r.Err
 }
 
 // python310 finds a CPython 3.10, which Debian 12 has no package of.

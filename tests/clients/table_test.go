@@ -21,8 +21,8 @@ type client struct {
 	packages string
 	// compiles needs a C compiler when it runs.
 	compiles bool
-	// tool is a program of Debian's non-free package of that name, of driver 535; its
-	// path is in the variable of its name.
+	// tool is a program, or a directory of them, that the script finds by the variable
+	// of its name: nvidia-smi of driver 535 from Debian's non-free, or what nvcc built.
 	tool string
 	// libraries is a directory of the packages that is searched for libraries.
 	libraries string
@@ -64,6 +64,7 @@ var machines = []machine{
 		{script: "tools_view", slack: capacity},
 		// Passes and fails as it does without us.
 		{script: "numba_tests", slack: capacity},
+		{script: "nvcc_fill", packages: nvcc, tool: nvcc, slack: 64 * mib},
 		// Runs up to NVIDIA's check of the driver, which is not answered.
 		{script: "cudart_refuses", slack: capacity},
 		// Its caching allocator takes large pieces.
@@ -88,6 +89,7 @@ var machines = []machine{
 }
 
 const (
+	nvcc     = "nvcc"
 	torch    = "torch"
 	torch102 = "torch-cu102"
 )

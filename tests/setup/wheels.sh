@@ -6,16 +6,17 @@
 #                            published, each pinned by version and hash: CPython 3.11
 # wheels.sh torch DIR        PyTorch with all of CUDA 13 (3 GB to fetch, 5 GB)
 # wheels.sh torch-cu102 DIR  PyTorch and CuPy with CUDA 10.2 (0.85 GB, 1.9 GB): CPython 3.10
+# wheels.sh nvcc DIR         NVIDIA's compiler (0.13 GB)
 #
 # DIR is made anew where the lists have changed. Nothing is compiled but what is
 # published as source.
 set -eu
-kind=${1:?clients, torch or torch-cu102} dir=${2:?directory}
+kind=${1:?clients, torch, torch-cu102 or nvcc} dir=${2:?directory}
 here=$(cd "$(dirname "$0")/.." && pwd)/clients/py
 version=3.11 source=''
 case $kind in
 clients) lists="$here/requirements.txt $here/requirements-source.txt $here/requirements-build.txt" source=yes ;;
-torch) lists=$here/requirements-torch.txt ;;
+torch | nvcc) lists=$here/requirements-$kind.txt ;;
 torch-cu102) lists=$here/requirements-torch-cu102.txt version=3.10 ;;
 *) echo "wheels: do not know \"$kind\"" >&2; exit 2 ;;
 esac
