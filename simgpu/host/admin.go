@@ -7,11 +7,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/gpushare/gpushare/simgpu/kernel"
@@ -56,14 +59,31 @@ func (h *Host) Admin(stop func()) http.Handler {
 
 // AdminClient talks to a host process over its administration socket.
 type AdminClient struct {
-	http http.Client
+	http   http.Client
+	socket string
+}
+
+// down says what to do about a host process that cannot be reached.
+func (a *AdminClient) down(err error) error {
+	var op *net.OpError // without the words of HTTP around it
+	if !errors.As(err, &op) {
+		return fmt.Errorf("ask the simulator: %w", err)
+	}
+	dir := filepath.Dir(a.socket)
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("no GPUs are up in %s: start some with simgpu up --dir %s: %w", dir, dir, op.Err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("ask the simulator in %s: only the user who started it may: %w", dir, op.Err)
+	}
+	return fmt.Errorf("ask the simulator in %s: %w", dir, op)
 }
 
 // NewAdminClient returns a client of the host process behind socket; it does
 // not connect.
 func NewAdminClient(socket string) *AdminClient {
 	var d net.Dialer
-	return &AdminClient{http: http.Client{
+	return &AdminClient{socket: socket, http: http.Client{
 		Timeout: 5 * time.Second,
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", socket)
@@ -86,7 +106,7 @@ func (a *AdminClient) call(ctx context.Context, method, path string, in, out any
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the simulator: %w", err)
+		return a.down(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // read to the end
 	if resp.StatusCode != http.StatusOK {

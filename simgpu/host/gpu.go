@@ -67,7 +67,7 @@ func newGPU(p profile.GPU, seed string, i int) *gpu {
 		UUIDBytes: raw, MemoryBytes: p.Memory.Usable(), ReservedBytes: min(p.Memory.ReservedBytes, p.Memory.TotalBytes),
 		ContextBytes: p.Memory.ContextBytes, Multiprocessors: uint32(p.Multiprocessor.Count), Minor: uint32(i),
 		PCIBus: uint32(0x10 + i), PCIDeviceID: p.PCI.DeviceID, PCISubsystemID: p.PCI.SubsystemID,
-		Capability: uint32(p.Capability.Number()), Attribute: p.Attributes(),
+		PeerAccess: peerAccess(p), Capability: uint32(p.Capability.Number()), Attribute: p.Attributes(),
 		StreamPriorities: uint32(cmp.Or(p.Engine.Priorities, defaultPriorities)), //nolint:gosec // at most 16
 	}
 	g.usual, _ = p.Engine.Kernel() // its form is checked
@@ -88,6 +88,16 @@ func newGPU(p profile.GPU, seed string, i int) *gpu {
 	copy(g.info.UUID[:len(g.info.UUID)-1], text)
 	copy(g.info.Serial[:len(g.info.Serial)-1], serial)
 	return g
+}
+
+func peerAccess(p profile.GPU) uint32 {
+	switch {
+	case !p.PeerAccess:
+		return wire.PeerNone
+	case p.NVLink.Version > 0 && p.NVLink.Links > 0:
+		return wire.PeerNVLink
+	}
+	return wire.PeerPCIe
 }
 
 // NodeGPUs says what the files of the node tell about the devices.

@@ -99,6 +99,7 @@ static CUresult begin(CUcontext c, CUdevice dev, unsigned flags)
     c->flags = flags;
     c->streams = NULL;
     c->serial = sg_serial();
+    memset(c->peers, 0, sizeof(c->peers));
     memset(c->limits, 0, sizeof(c->limits));
     memcpy(c->limits, limits, sizeof(limits));
     c->alive = true;

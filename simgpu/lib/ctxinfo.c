@@ -134,21 +134,6 @@ SG_API CUresult cuCtxGetExecAffinity(CUexecAffinityParam *p, CUexecAffinityType 
     return CUDA_SUCCESS;
 }
 
-SG_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
-{
-    SG_ENTER_CTX(c);
-    if (flags || !sg_is(peer, SG_CTX) || !peer->alive || peer == c)
-        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuCtxDisablePeerAccess(CUcontext peer)
-{
-    SG_ENTER_CTX(c);
-    (void)c;
-    return sg_is(peer, SG_CTX) && peer->alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
 SG_API CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                            CUflushGPUDirectRDMAWritesScope scope SG_UNUSED)
 {

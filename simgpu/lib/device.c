@@ -255,28 +255,6 @@ SG_API CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
     return CUDA_SUCCESS;
 }
 
-SG_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
-{
-    SG_ENTER();
-    if (!can)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!sg_dev(dev) || !sg_dev(peer))
-        return CUDA_ERROR_INVALID_DEVICE;
-    *can = dev != peer;
-    return CUDA_SUCCESS;
-}
-
-SG_API CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attr, CUdevice src, CUdevice dst)
-{
-    SG_ENTER();
-    if (!value || attr < 1 || attr > 4)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!sg_dev(src) || !sg_dev(dst) || src == dst)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *value = attr == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1;
-    return CUDA_SUCCESS;
-}
-
 SG_API CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format SG_UNUSED,
                                                    unsigned channels SG_UNUSED, CUdevice dev)
 {

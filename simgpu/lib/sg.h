@@ -101,6 +101,7 @@ struct CUctx_st {
     CUstream legacy;
     CUstream streams; /* list, legacy included */
     unsigned attached; /* cuCtxAttach */
+    uint32_t peers[SG_MAX_GPUS]; /* contexts that it may access; 0: none */
     CUcontext next;
 };
 

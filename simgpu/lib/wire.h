@@ -25,6 +25,10 @@
 #define SG_NAME 64u /* bytes of a client's name, with its end */
 #define SG_ATTRIBUTES 162u /* device attributes, of the newest driver */
 
+#define SG_PEER_NONE 0u
+#define SG_PEER_PCIE 1u
+#define SG_PEER_NVLINK 2u
+
 /* ---- requests ---------------------------------------------------------- */
 #define SG_OP_HELLO 1u        /* a: kind, b: version, answers with descriptors: of sg_node, and for a
                                * CUDA client before it of sg_shared and sg_kicks */
@@ -162,6 +166,8 @@ struct sg_gpu_info {
     int32_t attribute[SG_ATTRIBUTES]; /* cuDeviceGetAttribute, by CUdevice_attribute */
     uint32_t stream_priorities; /* 0, the least, to -(this - 1) */
     uint32_t timed_copies;      /* copies take time: they are submitted */
+    uint32_t peer_access;       /* SG_PEER_…: how it reaches cards of its kind */
+    uint32_t reserved_node;
 };
 
 /* One piece of a graph's device work, in an order in which the pieces may run. */

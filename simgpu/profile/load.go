@@ -17,6 +17,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 )
@@ -235,14 +236,23 @@ func deviceID(raw map[string]any) uint32 {
 
 // byDevice returns the built-in card with that PCI id, else Exact.
 func byDevice(id uint32) string {
+	if name, ok := devices()[id]; ok && id != 0 {
+		return name
+	}
+	return Exact
+}
+
+// devices are the built-in cards by PCI id.
+var devices = sync.OnceValue(func() map[uint32]string {
+	m := map[uint32]string{}
 	for _, name := range order {
 		if name == Exact || name == "null" {
 			continue
 		}
 		text, _ := Text(name)
-		if raw, err := decodeYAML(text); err == nil && id != 0 && deviceID(raw) == id {
-			return name
+		if raw, err := decodeYAML(text); err == nil {
+			m[deviceID(raw)] = name
 		}
 	}
-	return Exact
-}
+	return m
+})

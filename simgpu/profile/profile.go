@@ -29,30 +29,33 @@ type GPU struct {
 	// Name as NVML says it; "(SIMULATED)" is appended by the host.
 	Name string `yaml:"name" max:"70"`
 	// Brand and Architecture in lower case, as NVML's enumerations have them.
-	Brand           string            `yaml:"brand" oneof:"unknown,quadro,tesla,nvs,grid,geforce,titan,nvidia_vapps,nvidia_vpc,nvidia_vcs,nvidia_vws,nvidia_cloud_gaming,quadro_rtx,nvidia_rtx,nvidia,geforce_rtx,titan_rtx"`
-	Architecture    string            `yaml:"architecture" oneof:"kepler,maxwell,pascal,volta,turing,ampere,ada_lovelace,hopper,blackwell"`
-	Capability      Capability        `yaml:"compute_capability"`
-	Cores           int               `yaml:"num_gpu_cores" min:"0" max:"1000000"` // CUDA cores
-	Serial          string            `yaml:"serial" max:"31"`                     // empty: made from the index
-	UUID            string            `yaml:"uuid" max:"40"`                       // GPU-…; empty: made from the node's directory and the index
-	BoardPartNumber string            `yaml:"board_part_number" max:"63"`
-	VBIOS           string            `yaml:"vbios_version" max:"31"`
-	Multiprocessor  Multiprocessor    `yaml:"multiprocessor"`
-	Memory          Memory            `yaml:"memory"`
-	BAR1            BAR1              `yaml:"bar1_memory"`
-	PCI             PCI               `yaml:"pci"`
-	PCIe            PCIe              `yaml:"pcie"`
-	Power           Power             `yaml:"power"`
-	Thermal         Thermal           `yaml:"thermal"`
-	Fan             Fan               `yaml:"fan"`
-	Clocks          Clocks            `yaml:"clocks"`
-	ECC             ECC               `yaml:"ecc"`
-	MIG             MIG               `yaml:"mig"`
-	NVLink          NVLink            `yaml:"nvlink"` // beside device_defaults in a file, as the mock has it
-	Inforom         map[string]string `yaml:"inforom"`
-	Engine          Engine            `yaml:"engine"`
-	Media           Media             `yaml:"media"`
-	Monitoring      Monitoring        `yaml:"monitoring"`
+	Brand           string         `yaml:"brand" oneof:"unknown,quadro,tesla,nvs,grid,geforce,titan,nvidia_vapps,nvidia_vpc,nvidia_vcs,nvidia_vws,nvidia_cloud_gaming,quadro_rtx,nvidia_rtx,nvidia,geforce_rtx,titan_rtx"`
+	Architecture    string         `yaml:"architecture" oneof:"kepler,maxwell,pascal,volta,turing,ampere,ada_lovelace,hopper,blackwell"`
+	Capability      Capability     `yaml:"compute_capability"`
+	Cores           int            `yaml:"num_gpu_cores" min:"0" max:"1000000"` // CUDA cores
+	Serial          string         `yaml:"serial" max:"31"`                     // empty: made from the index
+	UUID            string         `yaml:"uuid" max:"40"`                       // GPU-…; empty: made from the node's directory and the index
+	BoardPartNumber string         `yaml:"board_part_number" max:"63"`
+	VBIOS           string         `yaml:"vbios_version" max:"31"`
+	Multiprocessor  Multiprocessor `yaml:"multiprocessor"`
+	Memory          Memory         `yaml:"memory"`
+	BAR1            BAR1           `yaml:"bar1_memory"`
+	PCI             PCI            `yaml:"pci"`
+	PCIe            PCIe           `yaml:"pcie"`
+	Power           Power          `yaml:"power"`
+	Thermal         Thermal        `yaml:"thermal"`
+	Fan             Fan            `yaml:"fan"`
+	Clocks          Clocks         `yaml:"clocks"`
+	ECC             ECC            `yaml:"ecc"`
+	MIG             MIG            `yaml:"mig"`
+	// PeerAccess tells whether cards of this kind reach each other directly, over
+	// NVLink if they have it, else over PCIe (GeForce cards of late do not).
+	PeerAccess bool              `yaml:"peer_access"`
+	NVLink     NVLink            `yaml:"nvlink"` // beside device_defaults in a file, as the mock has it
+	Inforom    map[string]string `yaml:"inforom"`
+	Engine     Engine            `yaml:"engine"`
+	Media      Media             `yaml:"media"`
+	Monitoring Monitoring        `yaml:"monitoring"`
 	// Override sets device attributes that the other fields do not lead to, by name:
 	// PAGEABLE_MEMORY_ACCESS: 1.
 	Override map[string]int `yaml:"attributes" min:"-2147483648" max:"2147483647"`

@@ -169,6 +169,12 @@ func TestSecondUp(t *testing.T) {
 			t.Errorf("down of what is down: %v %q", err, out)
 		}
 	}
+	for _, args := range [][]string{{"status"}, {"kernel-time", "k=1ms"}} {
+		out, err := simgpu(t, append([]string{args[0], "--dir", dir}, args[1:]...)...)
+		if err == nil || !strings.Contains(out, "no GPUs are up in "+dir+": start some with simgpu up") || strings.Contains(out, "http") {
+			t.Errorf("%v of what is down: %v %q", args, err, out)
+		}
+	}
 	// After a kill the sockets are left; they stand in nobody's way.
 	out, err := simgpu(t, "up", "--dir", dir, "--lib-dir", filepath.Join(build, "lib"), "--detach")
 	if err != nil || !strings.Contains(out, "SIMULATED") {
@@ -244,5 +250,15 @@ func TestProfilesCommand(t *testing.T) {
 	want.GPU.Profile = "copy"
 	if err != nil || fmt.Sprint(mine.GPU) != fmt.Sprint(want.GPU) {
 		t.Errorf("a copy of h100 is %+v: %v", mine.GPU, err)
+	}
+}
+
+// TestPeers: cards of one kind reach each other as the kind does, others do not.
+func TestPeers(t *testing.T) {
+	n := up(t, "--profile", "2xh100,2xt4,2xrtx4090,2xa100")
+	for pair, link := range map[string]string{
+		"0 1": "nvlink", "2 3": "pcie", "4 5": "none", "6 7": "nvlink", "0 2": "none", "0 6": "none", "3 4": "none",
+	} {
+		n.run("peer", append(strings.Fields(pair), link)...)
 	}
 }

@@ -15,6 +15,10 @@ const (
 	MaxName    = 64
 	Attributes = 162
 
+	PeerNone   = 0
+	PeerPCIe   = 1
+	PeerNVLink = 2
+
 	OpHello         = 1
 	OpCtxCreate     = 2
 	OpCtxDestroy    = 3
@@ -140,6 +144,8 @@ type GPUInfo struct {
 	Attribute        [Attributes]int32
 	StreamPriorities uint32
 	TimedCopies      uint32
+	PeerAccess       uint32
+	_                uint32
 }
 
 // GPUState is struct sg_gpu_state. Its fields are written with atomic stores.

@@ -36,7 +36,7 @@ simgpu up --dir DIR --profile ./mine.yaml --kernel-time my_kernel=5ms`,
 file (with a / in it, or one that ends in .yaml). NxPROFILE makes N of them, commas
 join several kinds. The flags below it override the profile's values on every GPU.
 Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu down".`,
-		Flags: append(slices.Concat(clockFlags(), driverFlags(), faultFlags()), []cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			dirFlag(),
 			&cli.StringFlag{Name: "profile", Value: profile.Exact, Usage: "`PROFILE` of the GPUs: h100, 8xh100, 4xa100,2xt4, ./mine.yaml"},
 			&cli.IntFlag{Name: "gpus", Usage: "number of GPUs, if --profile gives none", DefaultText: "1"},
@@ -54,7 +54,7 @@ Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu d
 			&cli.StringFlag{Name: "lib-dir", Usage: "directory of the built libraries (default: ../simgpu/lib beside this binary)"},
 			&cli.StringFlag{Name: "mig", Usage: "cut each GPU into these `SHAPES`, for example 3g.40gb,2g.20gb"},
 			&cli.BoolFlag{Name: "detach", Usage: "return when the GPUs are up"},
-		}...),
+		}, driverFlags(), clockFlags(), faultFlags()),
 		Action: func(c *cli.Context) error {
 			s, err := settings(c)
 			if err != nil {
