@@ -48,7 +48,9 @@ type client struct {
 	streams    [wire.StreamSlots]*stream
 	position   [wire.StreamSlots]uint64 // reached by the streams before
 	live       []*stream
-	allocs     map[uint64]allocation
+	allocs     map[uint64]*object // by handle
+	exports    int                // descriptors made
+	fds        descriptors
 	nextMem    uint64
 	graphs     map[uint32]*graph
 	nextGr     uint32
@@ -71,11 +73,12 @@ type client struct {
 }
 
 type clientContext struct {
-	c   *client
-	id  uint32
-	gpu int
-	sms uint32 // that it may use, as a client of MPS; 0: all
-	sim *sim.Context
+	c     *client
+	id    uint32
+	gpu   int
+	bytes uint64 // what it costs
+	sms   uint32 // that it may use, as a client of MPS; 0: all
+	sim   *sim.Context
 }
 
 type stream struct {
@@ -88,11 +91,6 @@ type stream struct {
 	traced  []tracedOp
 	last    int64 // virtual clock: when its newest operation was submitted
 	closing bool  // the slot is free when the stream has run dry
-}
-
-type allocation struct {
-	gpu   int
-	bytes uint64
 }
 
 var errFull = errors.New("too many clients")
@@ -115,7 +113,8 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32, name string) (*client, 
 	}
 	c := &client{
 		id: h.nextID, conn: conn, pid: pid, group: h.groupOf(line), fd: fd, mem: mem, shm: asShared(mem),
-		contexts: map[uint32]*clientContext{}, allocs: map[uint64]allocation{},
+		contexts: map[uint32]*clientContext{}, allocs: map[uint64]*object{},
+		fds:    descriptors{got: -1, send: -1},
 		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, use: make([]usage, len(h.gpus)),
 		started: h.clock.now(), mig: make([]migUse, len(h.gpus)),
 	}
@@ -145,9 +144,7 @@ func (h *Host) removeClient(c *client) {
 	for _, id := range slices.Sorted(maps.Keys(c.contexts)) {
 		h.dropContext(c, id)
 	}
-	for _, a := range c.allocs {
-		h.release(c, a.gpu, a.bytes)
-	}
+	h.dropHandles(c)
 	for slot := range c.events {
 		h.machine.Forget(c.event(slot))
 	}
@@ -291,5 +288,5 @@ func (h *Host) dropContext(c *client, id uint32) {
 	}
 	delete(c.contexts, id)
 	c.use[cc.gpu].contexts--
-	h.release(c, cc.gpu, h.gpus[cc.gpu].profile.Memory.ContextBytes)
+	h.release(c, cc.gpu, cc.bytes, wire.UseContext)
 }

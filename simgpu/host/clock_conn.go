@@ -53,7 +53,7 @@ func (h *Host) serveClock(conn *net.UnixConn, req wire.Request, pid uint32, name
 	if err := h.hello(conn, req, []int{fd, h.kickFD, h.nodeFD}); err != nil {
 		return
 	}
-	h.loop(conn, buf, l, func(*wire.Request, []byte) (wire.Reply, []byte, bool) {
+	h.loop(conn, buf, l, nil, func(*wire.Request, []byte) (wire.Reply, []byte, bool) {
 		return wire.Reply{Status: wire.CUDAInvalidValue}, nil, true
 	})
 }

@@ -26,7 +26,7 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 		return
 	}
 	buf := make([]byte, wire.MaxMessage)
-	req, data, err := receive(conn, buf)
+	req, data, err := receive(conn, buf, nil)
 	if err != nil || req.Op != wire.OpHello {
 		return
 	}
@@ -46,7 +46,7 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 		if err := h.hello(conn, req, []int{c.fd, h.kickFD, h.nodeFD}); err != nil {
 			return
 		}
-		h.loop(conn, buf, c.link, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+		h.loop(conn, buf, c.link, &c.fds, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
 			return h.answer(c, req, data)
 		})
 	case req.A == wire.KindFaults:
@@ -54,7 +54,7 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 			return
 		}
 		c := fault.Caller{PID: pid, Cgroup: cgroupPath(cgroupLine(pid))}
-		h.loop(conn, buf, nil, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+		h.loop(conn, buf, nil, nil, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
 			r, out := h.faults.answer(c, req, data)
 			return r, out, true
 		})
@@ -63,7 +63,7 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 			return
 		}
 		root := peerIsRoot(conn)
-		h.loop(conn, buf, nil, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
+		h.loop(conn, buf, nil, nil, func(req *wire.Request, data []byte) (wire.Reply, []byte, bool) {
 			r, out := h.query(req, data, root)
 			return r, out, true
 		})
@@ -75,21 +75,26 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 	}
 }
 
-// loop answers requests; l is the connection's place on a virtual clock, or nil.
-func (h *Host) loop(conn *net.UnixConn, buf []byte, l *link,
+// loop answers requests; l is the connection's place on a virtual clock, or nil;
+// fds holds the descriptors that go with a message, nil if none do.
+func (h *Host) loop(conn *net.UnixConn, buf []byte, l *link, fds *descriptors,
 	answer func(*wire.Request, []byte) (wire.Reply, []byte, bool),
 ) {
 	for {
-		req, data, err := receive(conn, buf)
+		fds.reset()
+		req, data, err := receive(conn, buf, fds)
 		if err != nil {
+			fds.reset()
 			return
 		}
 		rep, out, wanted := answer(&req, data)
 		rep.Op, rep.ID = req.Op, req.ID
 		if wanted {
-			if err := send(conn, rep, out, nil); err != nil {
-				return
-			}
+			err = send(conn, rep, out, fds.rights())
+		}
+		fds.reset()
+		if err != nil {
+			return
 		}
 		if l != nil {
 			l.handled.Add(1)
@@ -140,9 +145,14 @@ const (
 	replySize   = 40
 )
 
-// receive reads one message; descriptors that a client sends are not taken.
-func receive(conn *net.UnixConn, buf []byte) (wire.Request, []byte, error) {
-	n, err := conn.Read(buf)
+// receive reads one message. A client may send one descriptor with it; fds nil:
+// none is taken.
+func receive(conn *net.UnixConn, buf []byte, fds *descriptors) (wire.Request, []byte, error) {
+	var oob [64]byte
+	n, noob, _, _, err := conn.ReadMsgUnix(buf, oob[:])
+	if noob > 0 {
+		fds.take(oob[:noob])
+	}
 	if err != nil {
 		return wire.Request{}, nil, fmt.Errorf("read request: %w", err)
 	}

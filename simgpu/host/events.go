@@ -55,7 +55,7 @@ func (h *Host) serveEvents(conn *net.UnixConn, buf []byte) {
 			}
 		}
 	}()
-	h.loop(conn, buf, nil, func(req *wire.Request, _ []byte) (wire.Reply, []byte, bool) {
+	h.loop(conn, buf, nil, nil, func(req *wire.Request, _ []byte) (wire.Reply, []byte, bool) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		switch {

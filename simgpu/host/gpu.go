@@ -6,6 +6,7 @@ package host
 import (
 	"bufio"
 	"cmp"
+	"container/list"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -17,24 +18,8 @@ import (
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
-// allocationUnit is what sizes are rounded up to.
-const allocationUnit = 512
-
 // defaultPriorities is the number of stream priorities of recent cards.
 const defaultPriorities = 6
-
-// usage is the account of one process, group or GPU on one GPU.
-type usage struct {
-	used, high uint64
-	contexts   int
-	ran        int64 // ns of the compute engine
-	copied     int64 // ns of the copy engines
-}
-
-func (u *usage) add(n uint64) {
-	u.used += n
-	u.high = max(u.high, u.used)
-}
 
 type gpu struct {
 	profile profile.GPU
@@ -42,6 +27,8 @@ type gpu struct {
 	uuid    string
 	name    string
 	use     usage
+	rules   profile.Allocation // how the driver takes memory
+	managed *list.List         // of *object that others may push out, longest unused first
 	windows windows
 	nvml    management
 	usual   kernel.Spec // of kernels that no rule names
@@ -62,7 +49,7 @@ func newGPU(p profile.GPU, seed string, i int) *gpu {
 		text = p.UUID
 		_, _ = hex.Decode(raw[:], []byte(strings.ReplaceAll(strings.TrimPrefix(text, "GPU-"), "-", ""))) // its form is checked
 	}
-	g := &gpu{profile: p, uuid: text, name: p.Name + " (SIMULATED)", nvml: newManagement(&p)}
+	g := &gpu{profile: p, rules: p.Memory.Allocation, managed: list.New(), uuid: text, name: p.Name + " (SIMULATED)", nvml: newManagement(&p)}
 	g.info = wire.GPUInfo{
 		UUIDBytes: raw, MemoryBytes: p.Memory.Usable(), ReservedBytes: min(p.Memory.ReservedBytes, p.Memory.TotalBytes),
 		ContextBytes: p.Memory.ContextBytes, Multiprocessors: uint32(p.Multiprocessor.Count), Minor: uint32(i),
@@ -176,23 +163,18 @@ func cgroupLine(pid uint32) string {
 	return unified
 }
 
-// reserve takes n bytes of device memory for c, or reports that there are not
-// as many.
-func (h *Host) reserve(c *client, gpu int, n uint64) bool {
-	g := h.gpus[gpu]
-	if n > g.info.MemoryBytes || g.use.used > g.info.MemoryBytes-n || !h.withinLimits(c.group, gpu, n) {
-		return false
+// memoryRules is what clients are told of how a GPU's memory is taken.
+func memoryRules(a profile.Allocation) wire.MemoryRules {
+	w := wire.MemoryRules{
+		BlockBytes: a.BlockBytes, ModuleBytes: a.ModuleBytes, PoolBytes: a.PoolBytes,
+		ResidentThreads: a.ResidentThreads, StreamBytes: a.StreamBytes,
+		GraphBytes: a.GraphBytes, GraphNodeBytes: a.GraphNodeBytes,
 	}
-	g.use.add(n)
-	c.use[gpu].add(n)
-	c.group.use[gpu].add(n)
-	h.tracedMemory(c, gpu, int64(n)) //nolint:gosec // at most the GPU's memory
-	return true
-}
-
-func (h *Host) release(c *client, gpu int, n uint64) {
-	h.gpus[gpu].use.used -= n
-	c.use[gpu].used -= n
-	c.group.use[gpu].used -= n
-	h.tracedMemory(c, gpu, -int64(n)) //nolint:gosec // likewise
+	if a.ManagedMigrates {
+		w.ManagedMigrates = 1
+	}
+	if a.Multicast {
+		w.Multicast = 1
+	}
+	return w
 }

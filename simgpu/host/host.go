@@ -90,6 +90,12 @@ type Host struct {
 	started   int64 // ns
 	listeners map[*listener]struct{}
 	limits    map[limitKey]memoryLimit
+
+	keys       map[[wire.KeyBytes]byte]*object // that IPC handles name
+	exports    map[fileID]*export              // descriptors that clients may send
+	exportEnds map[int]*export                 // by our end
+	hangups    hangups
+	watching   sync.WaitGroup
 }
 
 // New makes the GPUs. It starts nothing.
@@ -101,6 +107,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		cfg: cfg, log: log, clock: newClock(),
 		clients: map[uint32]*client{}, groups: map[string]*group{},
 		driver: cmp.Or(cfg.Driver, api.Default), listeners: map[*listener]struct{}{}, limits: map[limitKey]memoryLimit{},
+		keys: map[[wire.KeyBytes]byte]*object{}, exports: map[fileID]*export{}, exportEnds: map[int]*export{},
 	}
 	if cfg.Clock.Virtual {
 		h.clock = newVirtualClock(cfg.Clock.Start.Nanoseconds())
@@ -112,6 +119,9 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		return nil, err
 	}
 	h.conditions.set(h.names, cfg.Conditions)
+	if h.hangups, err = newHangups(); err != nil {
+		return nil, err
+	}
 	if h.kickFD, h.kickMem, err = sharedFile("simgpu-kick", 4096, 0); err != nil {
 		return nil, err
 	}
@@ -136,6 +146,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		h.gpus[i].nvml.model.at = h.started / windowLength * windowLength
 		h.node.GPU[i].Info = h.gpus[i].info
 		h.node.GPU[i].Card = cardOf(&h.gpus[i].nvml.facts)
+		h.node.GPU[i].Memory = memoryRules(h.gpus[i].rules)
 	}
 	return h, nil
 }
@@ -159,6 +170,11 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 	go func() {
 		defer close(engineDone)
 		h.runEngine()
+	}()
+	h.watching.Add(1)
+	go func() {
+		defer h.watching.Done()
+		h.watchExports()
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -184,6 +200,7 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 	closeAll()
 	h.kick()
 	h.conns.Wait()
+	h.endExports()
 	<-engineDone
 	h.trace.close()
 	_ = unix.Munmap(h.kickMem)

@@ -23,10 +23,12 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if h.lost(int(req.GPU)) {
 			return fail(deviceUnavailable)
 		}
-		if len(c.contexts) >= maxContexts || !h.reserve(c, int(req.GPU), h.gpus[req.GPU].profile.Memory.ContextBytes) {
+		cost := h.contextCost(c, int(req.GPU))
+		if len(c.contexts) >= maxContexts || !h.reserve(c, int(req.GPU), cost, wire.UseContext) {
 			return fail(wire.CUDAOutOfMemory)
 		}
 		cc := h.addContext(c, int(req.GPU), req.B)
+		cc.bytes = cost
 		c.use[cc.gpu].contexts++
 		h.trace.client(c, h.clock.now(), trace.ContextCreate, cc.gpu, int(cc.id))
 		rep.A = uint64(cc.id)
@@ -63,12 +65,14 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 	case wire.OpAlloc:
 		return h.alloc(c, req)
 	case wire.OpFree:
-		a, ok := c.allocs[req.A]
-		if !ok {
+		if c.allocs[req.A] == nil {
 			return fail(wire.CUDAInvalidValue)
 		}
-		delete(c.allocs, req.A)
-		h.release(c, a.gpu, a.bytes)
+		h.dropHandle(c, req.A)
+	case wire.OpResize:
+		rep = h.resize(c, req)
+	case wire.OpShare, wire.OpExport, wire.OpKey, wire.OpImport:
+		rep, out = h.shareRequest(c, req, data)
 	case wire.OpMemInfo:
 		if int(req.GPU) >= len(h.gpus) {
 			return fail(wire.CUDAInvalidDevice)
@@ -94,22 +98,4 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		return fail(wire.CUDAInvalidValue)
 	}
 	return rep, out, true
-}
-
-func (h *Host) alloc(c *client, req *wire.Request) (wire.Reply, []byte, bool) {
-	if int(req.GPU) >= len(h.gpus) {
-		return wire.Reply{Status: wire.CUDAInvalidDevice}, nil, true
-	}
-	n := (req.A + allocationUnit - 1) / allocationUnit * allocationUnit
-	if req.A == 0 || n < req.A || len(c.allocs) >= maxAllocations || !h.reserve(c, int(req.GPU), n) {
-		return wire.Reply{Status: wire.CUDAOutOfMemory}, nil, true
-	}
-	c.nextMem++
-	c.allocs[c.nextMem] = allocation{gpu: int(req.GPU), bytes: n}
-	return wire.Reply{A: c.nextMem}, nil, true
-}
-
-func (h *Host) memInfo(i int) wire.Reply {
-	g := h.gpus[i]
-	return wire.Reply{A: g.info.MemoryBytes - g.use.used, B: g.info.MemoryBytes, C: g.use.used}
 }

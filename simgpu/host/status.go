@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
 // Use is what a process, a control group or everybody used on one GPU.
@@ -21,6 +23,15 @@ type Use struct {
 	Contexts  int    `json:"contexts"`
 	GPUTimeNS int64  `json:"gpu_time_ns"`            // compute engine time executed, likewise
 	CopyNS    int64  `json:"copy_time_ns,omitempty"` // of the copy engines, all together
+	// Memory is UsedBytes by what it was taken for: linear, pool, physical,
+	// array, managed, module, growth, graph, context. The parts add up to it.
+	Memory map[string]uint64 `json:"memory"`
+}
+
+var useNames = [wire.Uses]string{
+	wire.UseLinear: "linear", wire.UsePool: "pool", wire.UsePhysical: "physical", wire.UseArray: "array",
+	wire.UseManaged: "managed", wire.UseModule: "module", wire.UseGrowth: "growth", wire.UseGraph: "graph",
+	wire.UseToken: "token", wire.UseContext: "context",
 }
 
 // GPUStatus is the account of one GPU.
@@ -32,6 +43,9 @@ type GPUStatus struct {
 	MemoryBytes uint64 `json:"memory_bytes"` // that programs can have
 	NVMLBytes   uint64 `json:"nvml_bytes"`   // what NVML calls total: with the driver's own
 	Reading
+	// OrphanBytes belong to no process: an exported descriptor holds them. They
+	// and the processes' UsedBytes add up to the GPU's.
+	OrphanBytes uint64 `json:"orphan_bytes"`
 }
 
 // ProcessStatus is the account of one client connection.
@@ -66,7 +80,13 @@ type Status struct {
 }
 
 func (u usage) export(i int) Use {
-	return Use{GPU: i, UsedBytes: u.used, HighBytes: u.high, Contexts: u.contexts, GPUTimeNS: u.ran, CopyNS: u.copied}
+	by := map[string]uint64{}
+	for use, n := range u.by {
+		if n != 0 {
+			by[useNames[use]] = n
+		}
+	}
+	return Use{GPU: i, Memory: by, UsedBytes: u.used, HighBytes: u.high, Contexts: u.contexts, GPUTimeNS: u.ran, CopyNS: u.copied}
 }
 
 func exportAll(us []usage) []Use {
@@ -83,6 +103,7 @@ func (h *Host) Status() Status {
 	defer h.mu.Unlock()
 	h.wakeAll() // also what a client has just submitted
 	h.catchUp()
+	h.seeHangups()
 	st := Status{
 		Simulated: true, Driver: unix.ByteSliceToString(h.node.DriverVersion[:]), CUDA: int(h.node.CUDAVersion),
 		TimeNS: h.machine.Now(), GPUs: []GPUStatus{},
@@ -108,10 +129,15 @@ func (h *Host) Status() Status {
 	for i, g := range h.gpus {
 		u := g.use.export(i)
 		u.Contexts = all[i]
+		orphans := u.UsedBytes
+		for _, c := range h.clients {
+			orphans -= c.use[i].used
+		}
 		st.GPUs = append(st.GPUs, GPUStatus{
 			Use: u, UUID: g.uuid, Name: g.name, Profile: g.profile.Profile,
 			MemoryBytes: g.info.MemoryBytes, NVMLBytes: g.info.MemoryBytes + g.info.ReservedBytes,
-			Reading: h.reading(i),
+			Reading:     h.reading(i),
+			OrphanBytes: orphans,
 		})
 	}
 	for _, g := range h.groups {

@@ -118,12 +118,26 @@ static int find_host(void)
     return try_connect("/run/simgpu/sock");
 }
 
-static bool send_all(int fd, const void *head, size_t nhead, const void *data, size_t n)
+/* Sends a message in two parts, and a descriptor if pass is one. */
+static bool send_all(int fd, const void *head, size_t nhead, const void *data, size_t n, int pass)
 {
+    union {
+        char buf[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr head;
+    } c;
     struct iovec v[2] = {{(void *)head, nhead}, {(void *)data, n}};
     struct msghdr m = {.msg_iov = v, .msg_iovlen = n ? 2 : 1};
     ssize_t r;
 
+    if (pass >= 0) {
+        memset(&c, 0, sizeof(c));
+        c.head.cmsg_level = SOL_SOCKET;
+        c.head.cmsg_type = SCM_RIGHTS;
+        c.head.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&c.head), &pass, sizeof(pass));
+        m.msg_control = c.buf;
+        m.msg_controllen = sizeof(c.buf);
+    }
     do
         r = sendmsg(fd, &m, MSG_NOSIGNAL);
     while (r < 0 && errno == EINTR);
@@ -131,7 +145,8 @@ static bool send_all(int fd, const void *head, size_t nhead, const void *data, s
 }
 
 #define MAX_FDS 3
-/* Receives one message into two parts and nfds descriptors. */
+/* Receives one message into two parts and nfds descriptors; with nfds -1 one
+ * descriptor or none. */
 static ssize_t receive(int fd, struct sg_reply *head, void *data, size_t n, int *fds, int nfds)
 {
     union {
@@ -155,6 +170,12 @@ static ssize_t receive(int fd, struct sg_reply *head, void *data, size_t n, int 
     if (!nfds)
         return r;
     h = CMSG_FIRSTHDR(&m);
+    if (nfds < 0) {
+        *fds = -1;
+        if (!h)
+            return r;
+        nfds = 1;
+    }
     if (!h || h->cmsg_type != SCM_RIGHTS || h->cmsg_len != CMSG_LEN((size_t)nfds * sizeof(int)))
         return -1;
     memcpy(fds, CMSG_DATA(h), (size_t)nfds * sizeof(int));
@@ -209,7 +230,7 @@ static int greet(uint32_t kind)
         return -ENODEV;
     fd = high(fd);
     req.len = (uint32_t)own_name(&name);
-    if (!send_all(fd, &req, sizeof(req), name, req.len) || receive(fd, &rep, NULL, 0, fds, nfds) != (ssize_t)sizeof(rep)) {
+    if (!send_all(fd, &req, sizeof(req), name, req.len, -1) || receive(fd, &rep, NULL, 0, fds, nfds) != (ssize_t)sizeof(rep)) {
         close(fd);
         return -EPROTO;
     }
@@ -245,7 +266,7 @@ int sg_link(void)
 /* One request and its answer on such a connection: the bytes received, or -1. */
 ssize_t sg_exchange(int fd, struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size)
 {
-    return send_all(fd, req, sizeof(*req), data, req->len) ? receive(fd, ret, out, out ? out_size : 0, NULL, 0) : -1;
+    return send_all(fd, req, sizeof(*req), data, req->len, -1) ? receive(fd, ret, out, out ? out_size : 0, NULL, 0) : -1;
 }
 
 /* A connection of its own for what a set of events receives: the descriptor,
@@ -259,15 +280,16 @@ int sg_open(uint32_t kind)
     if (fd < 0)
         return -1;
     fd = high(fd);
-    if (send_all(fd, &req, sizeof(req), NULL, 0) && receive(fd, &rep, NULL, 0, NULL, 0) == (ssize_t)sizeof(rep))
+    if (send_all(fd, &req, sizeof(req), NULL, 0, -1) && receive(fd, &rep, NULL, 0, NULL, 0) == (ssize_t)sizeof(rep))
         return fd;
     close(fd);
     return -1;
 }
 
-/* One request and its answer. The status of a lost host is 999. */
-CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
-                 size_t *ret_len)
+/* One request and its answer, and a descriptor each way: pass -1 and ret_fd NULL
+ * for none. The status of a lost host is 999. */
+CUresult sg_call_fd(struct sg_request *req, const void *data, int pass, struct sg_reply *ret, void *out, size_t out_size,
+                    size_t *ret_len, int *ret_fd)
 {
     ssize_t n = -1;
 
@@ -277,8 +299,10 @@ CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret,
     req->id = ++sg_conn.next_id;
     if (sg_conn.waits)
         __atomic_add_fetch(&sg_conn.waits->calls, 1, __ATOMIC_SEQ_CST);
-    if (!sg_conn.lost && send_all(sg_conn.fd, req, sizeof(*req), data, req->len))
-        n = receive(sg_conn.fd, ret, out, out ? out_size : 0, NULL, 0);
+    if (ret_fd)
+        *ret_fd = -1;
+    if (!sg_conn.lost && send_all(sg_conn.fd, req, sizeof(*req), data, req->len, pass))
+        n = receive(sg_conn.fd, ret, out, out ? out_size : 0, ret_fd, ret_fd ? -1 : 0);
     if (n < 0)
         sg_conn.lost = true;
     pthread_mutex_unlock(&sg_conn.rpc_lock);
@@ -287,6 +311,12 @@ CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret,
     if (ret_len)
         *ret_len = (size_t)n - sizeof(*ret);
     return (CUresult)ret->status;
+}
+
+CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
+                 size_t *ret_len)
+{
+    return sg_call_fd(req, data, -1, ret, out, out_size, ret_len, NULL);
 }
 
 CUresult sg_rpc(uint32_t op, uint32_t gpu, uint32_t ctx, uint64_t a, uint64_t *ret_a)
@@ -309,7 +339,7 @@ void sg_tell(uint32_t op, uint64_t a, uint64_t b)
         sg_conn.before_call();
     if (sg_conn.waits)
         __atomic_add_fetch(&sg_conn.waits->calls, 1, __ATOMIC_SEQ_CST);
-    send_all(sg_conn.fd, &req, sizeof(req), NULL, 0);
+    send_all(sg_conn.fd, &req, sizeof(req), NULL, 0, -1);
 }
 
 /*

@@ -18,6 +18,13 @@ struct side {
     bool host;
 };
 
+/* Whether n from at on lie in an array's dimension, of which 0 means 1. */
+static bool within(size_t at, size_t n, size_t of)
+{
+    of = of ? of : 1;
+    return at <= of && n <= of - at;
+}
+
 /* Resolves one side of a copy; *ret_end is the offset of its end. */
 static CUresult resolve(const CUDA_MEMCPY3D *c, bool dst, struct side *s, size_t *ret_end)
 {
@@ -43,7 +50,9 @@ static CUresult resolve(const CUDA_MEMCPY3D *c, bool dst, struct side *s, size_t
         s->base = (uintptr_t)a->base;
         s->pitch = a->pitch;
         s->height = a->height;
-        if (c->WidthInBytes > a->pitch - (x < a->pitch ? x : a->pitch))
+        /* Within its elements: rows and slices are padded. */
+        if (!a->base || x > a->row || c->WidthInBytes > a->row - x || !within(y, c->Height, a->desc.Height) ||
+            !within(z, c->Depth, a->desc.Depth))
             return CUDA_ERROR_INVALID_VALUE;
         break;
     default:
@@ -111,6 +120,16 @@ CUresult sg_copy_check(const CUDA_MEMCPY3D *c)
     return r == CUDA_SUCCESS ? check_side(c, false) : r;
 }
 
+/* The GPU writes managed memory where it goes. */
+static void touch(const CUDA_MEMCPY3D *c, const struct side *d)
+{
+    size_t end;
+    struct side s;
+
+    if (!d->host && resolve(c, true, &s, &end) == CUDA_SUCCESS)
+        sg_managed_touch(d->base, end, sg_current() ? sg_current()->dev : 0);
+}
+
 void sg_copy_do(const CUDA_MEMCPY3D *c)
 {
     struct side d, s;
@@ -118,6 +137,8 @@ void sg_copy_do(const CUDA_MEMCPY3D *c)
 
     if (!c->WidthInBytes || !c->Height || !c->Depth || resolve(c, true, &d, &end) || resolve(c, false, &s, &end))
         return;
+    touch(c, &d);
+    sg_bytes_use();
     for (size_t z = 0; z < c->Depth; z++) {
         for (size_t y = 0; y < c->Height; y++) {
             char *to = (char *)d.base + ((c->dstZ + z) * d.height + c->dstY + y) * d.pitch + c->dstXInBytes;
@@ -126,6 +147,7 @@ void sg_copy_do(const CUDA_MEMCPY3D *c)
             memmove(to, from, c->WidthInBytes);
         }
     }
+    sg_bytes_done();
 }
 
 /* ---- time ---------------------------------------------------------------------- */

@@ -125,8 +125,10 @@ static void end(CUcontext c)
     }
     c->legacy = NULL;
     sg_rpc(SG_OP_CTX_DESTROY, 0, c->id, 0, NULL);
+    sg_array_free_context(c);
     sg_mem_free_context(c);
     sg_module_free_context(c);
+    sg_grow_end(c);
 }
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned version)

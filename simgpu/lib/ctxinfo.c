@@ -10,7 +10,11 @@ SG_API CUresult cuCtxSynchronize(void)
 
     SG_ENTER_CTX(c);
     r = sg_capture_forbids(c);
-    return r == CUDA_SUCCESS ? sg_ctx_wait(c) : r;
+    if (r == CUDA_SUCCESS)
+        r = sg_ctx_wait(c);
+    if (r == CUDA_SUCCESS)
+        sg_pool_sync();
+    return r;
 }
 
 SG_API CUresult cuCtxGetFlags(unsigned int *flags)
@@ -68,11 +72,15 @@ SG_API CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 
 SG_API CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
+    CUresult r;
+
     SG_ENTER_CTX(c);
     if ((unsigned)limit >= SG_LEN(c->limits) || (unsigned)limit >= (unsigned)CU_LIMIT_MAX)
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    c->limits[limit] = value;
-    return CUDA_SUCCESS;
+    r = sg_grow_limit(c, limit, value);
+    if (r == CUDA_SUCCESS)
+        c->limits[limit] = value;
+    return r;
 }
 
 SG_API CUresult cuCtxGetCacheConfig(CUfunc_cache *config)

@@ -76,8 +76,8 @@ static CUresult start(void)
 
         d->index = index[i];
         d->info = &sg_conn.node->gpu[index[i]].info;
-        d->default_pool = (struct CUmemPoolHandle_st){
-            .magic = SG_POOL, .dev = (CUdevice)i, .deflt = true, .reuse = {1, 1, 1}};
+        sg_pool_init(&d->default_pool, (CUdevice)i);
+        d->default_pool.deflt = true;
         d->pool = &d->default_pool;
     }
     live = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -171,11 +171,11 @@ SG_API CUresult cuEventSynchronize(CUevent e)
         return r;
     if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
         return sg_ctx_fault(e->ctx);
-    if (complete(e))
-        return CUDA_SUCCESS;
-    r = sg_wait(e->stream_slot, e->position);
+    r = complete(e) ? CUDA_SUCCESS : sg_wait(e->stream_slot, e->position);
     if (r == CUDA_SUCCESS)
         r = sg_ctx_fault(e->ctx);
+    if (r == CUDA_SUCCESS)
+        sg_pool_sync();
     /* Work that its context's end dropped is passed, but not recorded. */
     return r == CUDA_SUCCESS && !complete(e) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : r;
 }

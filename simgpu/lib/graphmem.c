@@ -33,9 +33,22 @@ static struct {
     uint64_t used, used_high, reserved, reserved_high;
 } kept[SG_MAX_GPUS];
 
-static size_t rounded(size_t n)
+static size_t rounded(CUdevice dev, size_t n)
 {
-    return (n + SG_ALLOC_UNIT - 1) / SG_ALLOC_UNIT * SG_ALLOC_UNIT;
+    size_t unit = sg_rules(dev)->block_bytes;
+
+    return sg_round(n, unit ? unit : SG_ALLOC_UNIT);
+}
+
+static CUresult ask(unsigned gpu, size_t bytes, uint64_t *ret)
+{
+    struct sg_request req = {.op = SG_OP_ALLOC, .gpu = gpu, .a = bytes, .b = SG_USE_GRAPH};
+    struct sg_reply rep;
+    CUresult r = sg_call(&req, NULL, &rep, NULL, 0, NULL);
+
+    if (r == CUDA_SUCCESS)
+        *ret = rep.a;
+    return r;
 }
 
 CUresult sg_graph_block_new(CUDA_MEM_ALLOC_NODE_PARAMS *a, struct sg_graph_block **ret)
@@ -171,10 +184,10 @@ static CUresult take(CUdevice dev, size_t bytes, uint64_t *ret)
             return CUDA_SUCCESS;
         }
     }
-    r = sg_rpc(SG_OP_ALLOC, gpu, 0, bytes, ret);
+    r = ask(gpu, bytes, ret);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && kept[dev].spares) {
         trim(dev);
-        r = sg_rpc(SG_OP_ALLOC, gpu, 0, bytes, ret);
+        r = ask(gpu, bytes, ret);
     }
     if (r == CUDA_SUCCESS) {
         kept[dev].reserved += bytes;
@@ -190,11 +203,11 @@ CUresult sg_graph_block_take(struct sg_graph_block *b)
 
     sg_lock();
     if (!b->live)
-        r = take(b->dev, rounded(b->size), &b->handle);
+        r = take(b->dev, rounded(b->dev, b->size), &b->handle);
     if (r == CUDA_SUCCESS) {
         b->live = true;
         b->refs++;
-        kept[b->dev].used += rounded(b->size);
+        kept[b->dev].used += rounded(b->dev, b->size);
         if (kept[b->dev].used > kept[b->dev].used_high)
             kept[b->dev].used_high = kept[b->dev].used;
     }
@@ -215,8 +228,8 @@ CUresult sg_graph_block_give(struct sg_graph_block *b)
         return CUDA_ERROR_INVALID_VALUE;
     }
     b->live = false;
-    kept[b->dev].used -= rounded(b->size);
-    *s = (struct spare){b->handle, rounded(b->size), kept[b->dev].spares};
+    kept[b->dev].used -= rounded(b->dev, b->size);
+    *s = (struct spare){b->handle, rounded(b->dev, b->size), kept[b->dev].spares};
     kept[b->dev].spares = s;
     sg_unlock();
     sg_graph_block_drop(b);

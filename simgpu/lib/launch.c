@@ -10,8 +10,10 @@ static __attribute__((cold, noinline)) CUresult number_of(CUfunction f, uint32_t
     struct sg_request req = {.op = SG_OP_FUNCTION};
     struct sg_reply rep;
     size_t n = strlen(f->name);
-    CUresult r;
+    CUresult r = sg_grow_launch(f); /* its code, and the local memory that it needs */
 
+    if (r != CUDA_SUCCESS)
+        return r;
     req.len = (uint32_t)(n > 4096 ? 4096 : n);
     r = sg_call(&req, f->name, &rep, NULL, 0, NULL);
     if (r == CUDA_SUCCESS)

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * mem.c: device memory. Each block is a private mapping that takes host memory
- * only where it is touched; the host process keeps the account. A table sorted
- * by address knows every block that a program may name.
+ * mem.c: linear device memory. A table sorted by address knows every range that
+ * a program may name; the mappings behind them are blocks (block.c).
  */
 #include <sys/mman.h>
 
@@ -14,6 +13,8 @@ static struct {
     struct sg_mem *v;
     size_t n, cap;
 } table;
+
+static struct sg_block *small; /* blocks that allocations share */
 
 /* Index of the first block that begins after p. */
 static size_t above(uintptr_t p)
@@ -68,6 +69,12 @@ void sg_mem_remove(struct sg_mem *m)
 
     table.n--;
     memmove(&table.v[i], &table.v[i + 1], (table.n - i) * sizeof(*table.v));
+}
+
+void sg_mem_each(void (*f)(struct sg_mem *m, void *arg), void *arg)
+{
+    for (size_t i = 0; i < table.n; i++)
+        f(&table.v[i], arg);
 }
 
 bool sg_mem_touches(uintptr_t p, size_t n)
@@ -129,63 +136,115 @@ bool sg_mem_host(const void *p, size_t n)
     return r;
 }
 
-/* Takes bytes from the GPU and maps them. low: an address of 32 bits. */
-CUresult sg_mem_alloc(size_t bytes, enum sg_kind kind, bool low, unsigned flags, CUmemoryPool pool, CUcontext ctx,
-                      CUdeviceptr *ret)
+/* A program may well clear all of a GPU larger than the host's memory: pages that
+ * are given back read as zeros and take no memory until something is written. */
+bool sg_mem_zero_pages(char *p, size_t n)
 {
-    struct sg_mem m = {.size = bytes, .dev = ctx->dev, .ctx = ctx, .kind = kind, .flags = flags, .pool = pool};
-    int map = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    unsigned gpu = sg_state.dev[ctx->dev].index;
+    struct sg_mem *m;
+    bool shared = false, ours;
+
+    sg_lock();
+    m = sg_mem_find((uintptr_t)p, n);
+    ours = m && m->kind != SG_MEM_HOST && m->kind != SG_MEM_REGISTERED && m->kind != SG_MEM_MODULE;
+    if (ours)
+        shared = m->physical || (m->block && m->block->shared);
+    sg_unlock();
+    return ours && madvise(p, n, shared ? MADV_REMOVE : MADV_DONTNEED) == 0;
+}
+
+/* ---- allocating and freeing ------------------------------------------------------ */
+
+/* A part of a block that other small allocations lie in, too. The lock is held. */
+static bool take_part(struct sg_mem *m, CUcontext ctx, unsigned use)
+{
+    for (struct sg_block *b = small; b; b = b->next) {
+        if (b->ctx != ctx || b->use != use || b->size - b->live < m->mapped)
+            continue;
+        m->base = sg_block_take(b, m->mapped);
+        m->block = b;
+        if (m->base)
+            return true;
+    }
+    return false;
+}
+
+/* Gives back what m had; a block that is empty now is returned for the caller to
+ * free, which needs no lock. The lock is held. */
+static struct sg_block *put(const struct sg_mem *m)
+{
+    struct sg_block *b = m->block, **at;
+
+    sg_block_give(b, m->base, m->mapped);
+    if (b->live)
+        return NULL;
+    for (at = &small; *at && *at != b; at = &(*at)->next)
+        ;
+    if (*at)
+        *at = b->next;
+    return b;
+}
+
+CUresult sg_mem_alloc(size_t bytes, enum sg_kind kind, bool low, unsigned flags, CUcontext ctx, CUdeviceptr *ret)
+{
+    struct sg_mem m = {.size = bytes, .dev = ctx->dev, .ctx = ctx, .kind = kind, .flags = flags};
+    unsigned use = kind == SG_MEM_ARRAY ? SG_USE_ARRAY : kind == SG_MEM_MANAGED ? SG_USE_MANAGED : SG_USE_LINEAR;
+    size_t unit = sg_rules(ctx->dev)->block_bytes;
+    bool part = unit && bytes < unit && !low && kind != SG_MEM_MANAGED, found = false;
+    struct sg_block *b = NULL;
     CUresult r;
-    void *p;
 
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > SIZE_MAX - SG_PAGE)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    m.mapped = (bytes + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
-    r = sg_rpc(SG_OP_ALLOC, gpu, ctx->id, bytes, &m.handle);
-    if (r != CUDA_SUCCESS)
-        return r;
-#ifdef MAP_32BIT
-    if (low)
-        map |= MAP_32BIT;
-#endif
-    p = mmap(NULL, m.mapped, PROT_READ | PROT_WRITE, map, -1, 0);
-    if (p != MAP_FAILED && low && (uintptr_t)p + m.mapped > UINT32_MAX) {
-        munmap(p, m.mapped);
-        p = MAP_FAILED;
+    if (part) {
+        m.mapped = sg_round(bytes, SG_ALLOC_UNIT);
+        sg_lock();
+        found = take_part(&m, ctx, use);
     }
-    if (p == MAP_FAILED) {
-        sg_rpc(SG_OP_FREE, gpu, 0, m.handle, NULL);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!found) {
+        if (part)
+            sg_unlock();
+        r = sg_block_new(ctx->dev, ctx, part ? unit : bytes, use, low, &b);
+        if (r != CUDA_SUCCESS)
+            return r;
+        sg_lock();
+        if (part) {
+            b->next = small;
+            small = b;
+        } else {
+            m.mapped = b->size;
+        }
+        m.block = b;
+        m.base = sg_block_take(b, m.mapped);
     }
-    m.base = (uintptr_t)p;
-    sg_lock();
-    r = sg_mem_insert(&m);
+    b = NULL;
+    r = m.base ? sg_mem_insert(&m) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r != CUDA_SUCCESS && m.base)
+        b = put(&m);
     sg_unlock();
-    if (r != CUDA_SUCCESS) {
-        munmap(p, m.mapped);
-        sg_rpc(SG_OP_FREE, gpu, 0, m.handle, NULL);
-        return r;
-    }
-    *ret = m.base;
-    return CUDA_SUCCESS;
+    if (b)
+        sg_block_free(b);
+    if (r == CUDA_SUCCESS)
+        *ret = m.base;
+    return r;
 }
 
-static void unmap(const struct sg_mem *m)
+/* Frees what is behind an allocation that is out of the table. The lock is held;
+ * what can be done without it is returned. */
+static struct sg_block *release(struct sg_mem *m, CUstream s)
 {
-    if (m->kind == SG_MEM_REGISTERED || m->kind == SG_MEM_MAPPED)
-        return;
-    munmap((void *)m->base, m->mapped);
-    if (m->handle)
-        sg_rpc(SG_OP_FREE, 0, 0, m->handle, NULL);
+    if (m->kind == SG_MEM_POOL) {
+        sg_pool_mem_free(m, s);
+        return NULL;
+    }
+    if (m->managed)
+        sg_managed_free(m->managed);
+    return m->block ? put(m) : NULL;
 }
 
-/* Frees a block by its first address. wait: first for the context's work. */
-CUresult sg_mem_free(CUdeviceptr p, bool wait)
+static CUresult free_of(CUdeviceptr p, bool (*fits)(enum sg_kind, enum sg_kind), enum sg_kind kind, bool wait)
 {
     struct sg_mem *m, copy;
+    struct sg_block *b;
 
     sg_lock();
     m = sg_mem_find((uintptr_t)p, 1);
@@ -193,14 +252,13 @@ CUresult sg_mem_free(CUdeviceptr p, bool wait)
         sg_unlock();
         return sg_graph_mem_free(p, wait);
     }
-    if (!m || m->base != p ||
-        (m->kind != SG_MEM_DEVICE && m->kind != SG_MEM_MANAGED && m->kind != SG_MEM_POOL)) {
+    if (!m || m->base != p || !fits(m->kind, kind)) {
         sg_unlock();
         return CUDA_ERROR_INVALID_VALUE;
     }
     copy = *m;
     sg_unlock();
-    if (wait && copy.ctx->alive)
+    if (wait && copy.ctx && copy.ctx->alive)
         sg_ctx_wait(copy.ctx);
     sg_lock();
     m = sg_mem_find((uintptr_t)p, 1);
@@ -208,12 +266,23 @@ CUresult sg_mem_free(CUdeviceptr p, bool wait)
         sg_unlock();
         return CUDA_ERROR_INVALID_VALUE; /* another thread freed it meanwhile */
     }
+    copy = *m;
     sg_mem_remove(m);
-    if (copy.pool)
-        copy.pool->used -= (copy.size + SG_ALLOC_UNIT - 1) / SG_ALLOC_UNIT * SG_ALLOC_UNIT;
+    b = release(&copy, NULL);
     sg_unlock();
-    unmap(&copy);
+    if (b)
+        sg_block_free(b);
     return CUDA_SUCCESS;
+}
+
+static bool same(enum sg_kind a, enum sg_kind b)
+{
+    return a == b;
+}
+
+CUresult sg_mem_free(CUdeviceptr p, enum sg_kind kind, bool wait)
+{
+    return free_of(p, same, kind, wait);
 }
 
 /* Frees what belongs to a context that ends. The lock is held. */
@@ -221,12 +290,18 @@ void sg_mem_free_context(CUcontext ctx)
 {
     for (size_t i = table.n; i-- > 0;) {
         struct sg_mem copy = table.v[i];
+        struct sg_block *b;
 
-        /* Pool memory belongs to the device, registered memory to the program. */
-        if (copy.ctx != ctx || copy.kind == SG_MEM_POOL || copy.kind == SG_MEM_MAPPED)
+        /* Pool memory and physical memory belong to the device. */
+        if (copy.ctx != ctx || copy.kind == SG_MEM_POOL || copy.kind == SG_MEM_MAPPED || copy.kind == SG_MEM_IMPORTED ||
+            copy.kind == SG_MEM_GRAPH || copy.kind == SG_MEM_MODULE)
             continue;
         sg_mem_remove(&table.v[i]);
-        unmap(&copy);
+        if (copy.kind == SG_MEM_HOST)
+            munmap((void *)copy.base, copy.mapped);
+        b = release(&copy, NULL);
+        if (b)
+            sg_block_free(b);
     }
 }
 
@@ -240,7 +315,11 @@ static CUresult alloc(CUdeviceptr *p, size_t n, enum sg_kind kind, bool low, uns
     if (!p || !n)
         return CUDA_ERROR_INVALID_VALUE;
     r = sg_capture_forbids(c);
-    return r == CUDA_SUCCESS ? sg_mem_alloc(n, kind, low, flags, NULL, c, p) : r;
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (kind == SG_MEM_MANAGED)
+        return sg_managed_alloc(n, flags, c, p);
+    return sg_mem_alloc(n, kind, low, flags, c, p);
 }
 
 SG_API CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n)
@@ -267,7 +346,7 @@ SG_API CUresult cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width, 
 
     if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16) || width > SIZE_MAX - PITCH)
         return sg_ready() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
-    row = (width + PITCH - 1) / PITCH * PITCH;
+    row = sg_round(width, PITCH);
     if (__builtin_mul_overflow(row, height, &n))
         return CUDA_ERROR_OUT_OF_MEMORY;
     r = alloc(p, n, SG_MEM_DEVICE, false, 0);
@@ -279,7 +358,7 @@ SG_API CUresult cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width, 
 SG_API CUresult cuMemAllocPitch(CUdeviceptr_v1 *p, unsigned int *pitch, unsigned int width, unsigned int height,
                                 unsigned int element)
 {
-    size_t row = ((size_t)width + PITCH - 1) / PITCH * PITCH;
+    size_t row = sg_round(width, PITCH);
     CUdeviceptr q;
     CUresult r;
 
@@ -300,6 +379,13 @@ SG_API CUresult cuMemAllocManaged(CUdeviceptr *p, size_t n, unsigned int flags)
     return alloc(p, n, SG_MEM_MANAGED, false, flags);
 }
 
+/* What cuMemFree takes: also what a pool gave, and the buffers of external memory. */
+static bool freeable(enum sg_kind kind, enum sg_kind any SG_UNUSED)
+{
+    return kind == SG_MEM_DEVICE || kind == SG_MEM_MANAGED || kind == SG_MEM_POOL || kind == SG_MEM_EXTERNAL ||
+           kind == SG_MEM_IMPORTED;
+}
+
 SG_API CUresult cuMemFree_v2(CUdeviceptr p)
 {
     CUresult r;
@@ -308,7 +394,11 @@ SG_API CUresult cuMemFree_v2(CUdeviceptr p)
     if (!p)
         return CUDA_SUCCESS;
     r = sg_capture_forbids(c);
-    return r == CUDA_SUCCESS ? sg_mem_free(p, true) : r;
+    if (r == CUDA_SUCCESS)
+        r = free_of(p, freeable, SG_MEM_DEVICE, true);
+    if (r == CUDA_SUCCESS)
+        sg_pool_sync();
+    return r;
 }
 
 SG_API CUresult cuMemFree(CUdeviceptr_v1 p)

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /* memset.c: fills, in one and two dimensions. */
-#include <sys/mman.h>
-
 #include "sg.h"
 
 /* Zeros of this many bytes and more are not written. */
@@ -25,38 +23,30 @@ CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS *p)
     return sg_mem_ours(p->dst, end) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Zeroes [p, p+n). A program may well clear all of a GPU larger than the host's
- * memory: whole pages of our own private mappings are given back, so that they
- * read as zeros and take no memory until something else is written there. */
+/* Zeroes [p, p+n), in bulk by giving whole pages back. */
 static void zero(char *p, size_t n)
 {
     char *first = (char *)(((uintptr_t)p + SG_PAGE - 1) & ~(uintptr_t)(SG_PAGE - 1));
     char *last = (char *)((uintptr_t)(p + n) & ~(uintptr_t)(SG_PAGE - 1));
-    struct sg_mem *m;
-    bool ours;
 
-    if (n >= DROP_FROM) {
-        sg_lock();
-        m = sg_mem_find((uintptr_t)p, n);
-        ours = m && (m->kind == SG_MEM_DEVICE || m->kind == SG_MEM_MANAGED || m->kind == SG_MEM_POOL);
-        sg_unlock();
-        if (ours && madvise(first, (size_t)(last - first), MADV_DONTNEED) == 0) {
-            memset(p, 0, (size_t)(first - p));
-            memset(last, 0, (size_t)(p + n - last));
-            return;
-        }
+    if (n >= DROP_FROM && sg_mem_zero_pages(first, (size_t)(last - first))) {
+        memset(p, 0, (size_t)(first - p));
+        memset(last, 0, (size_t)(p + n - last));
+        return;
     }
     memset(p, 0, n);
 }
 
 void sg_set_do(const CUDA_MEMSET_NODE_PARAMS *p)
 {
+    CUcontext c = sg_current();
     unsigned value;
 
     if (!p->width || !p->height)
         return;
     value = p->value & (p->elementSize == 4 ? ~0u : (1u << 8 * p->elementSize) - 1);
-
+    sg_managed_touch(p->dst, (p->height - 1) * p->pitch + p->width * p->elementSize, c ? c->dev : 0);
+    sg_bytes_use();
     for (size_t y = 0; y < p->height; y++) {
         char *row = (char *)(uintptr_t)(p->dst + y * p->pitch);
 
@@ -77,6 +67,7 @@ void sg_set_do(const CUDA_MEMSET_NODE_PARAMS *p)
                 ((uint32_t *)row)[x] = p->value;
         }
     }
+    sg_bytes_done();
 }
 
 CUresult sg_set_submit(CUstream s, const CUDA_MEMSET_NODE_PARAMS *p)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,6 +67,26 @@ CUfunction sg_module_function(CUmodule m, const char *name, size_t len)
     return f;
 }
 
+/* Bytes of ".local .align N .bW NAME[COUNT]" from p to the next kernel. */
+static size_t local_of(const char *p)
+{
+    const char *end = strstr(p, ".entry");
+    size_t sum = 0;
+
+    while ((p = strstr(p, ".local")) && (!end || p < end)) {
+        const char *semicolon = strchr(p, ';'), *type = strstr(p, " .b"), *count = strchr(p, '[');
+
+        if (type && count && semicolon && type < count && count < semicolon) {
+            unsigned long bits = strtoul(type + 3, NULL, 10), n = strtoul(count + 1, NULL, 10);
+
+            if (bits <= 128 && n <= 1u << 20)
+                sum += bits / 8 * n;
+        }
+        p += 6;
+    }
+    return sum;
+}
+
 /* Finds ".entry NAME" in PTX. The lock is held. */
 static CUresult find_entries(CUmodule m)
 {
@@ -91,6 +112,7 @@ static CUresult find_entries(CUmodule m)
             return CUDA_ERROR_OUT_OF_MEMORY;
         m->nentries++;
         p += len;
+        v[m->nentries - 1]->facts.local = (int)local_of(p);
     }
     return CUDA_SUCCESS;
 }
@@ -120,14 +142,26 @@ static void release(CUmodule m)
         if (b && b->base == g->p && b->kind == SG_MEM_MODULE)
             sg_mem_remove(b);
         m->globals = g->next;
-        free((void *)(uintptr_t)g->p);
+        munmap((void *)(uintptr_t)g->p, GLOBAL_BYTES);
         free(g->name);
         free(g);
     }
+    for (unsigned i = 0; i < SG_LEN(m->charges); i++)
+        sg_device_give(m->charges[i]);
+    sg_texref_free_module(m);
     free(m->entries);
     free(m->text);
     m->magic = 0;
     sg_object_free(m, sizeof(*m));
+}
+
+/* Makes the next launch of each function a first one. */
+static void renumber(CUmodule m)
+{
+    for (unsigned i = 0; i < SG_LEN(m->table); i++) {
+        for (CUfunction f = m->table[i]; f; f = f->next)
+            __atomic_store_n(&f->number, UINT32_MAX, __ATOMIC_RELAXED);
+    }
 }
 
 /* The lock is held. */
@@ -135,8 +169,22 @@ void sg_module_free_context(CUcontext ctx)
 {
     for (CUmodule m = all, next; m; m = next) {
         next = m->next;
-        if (m->ctx == ctx && !m->library)
+        if (m->ctx == ctx && !m->library) {
             release(m);
+        } else if (m->library && m->charges[ctx->dev]) {
+            /* Its code goes with the context, and is loaded again with the next one. */
+            sg_device_give(m->charges[ctx->dev]);
+            m->charges[ctx->dev] = 0;
+            renumber(m);
+        }
+    }
+}
+
+void sg_module_renumber(CUcontext ctx)
+{
+    for (CUmodule m = all; m; m = m->next) {
+        if (m->ctx == ctx || m->library)
+            renumber(m);
     }
 }
 
@@ -157,6 +205,9 @@ CUresult sg_module_new(CUcontext ctx, bool library, const void *image, CUmodule 
         if (!m->text)
             r = CUDA_ERROR_OUT_OF_MEMORY;
     }
+    m->image = m->text ? strlen(m->text) : sg_image_bytes(image);
+    if (r == CUDA_SUCCESS)
+        r = sg_grow_load(m);
     sg_lock();
     m->next = all;
     all = m;
@@ -297,23 +348,28 @@ CUresult sg_module_global(CUmodule m, CUcontext ctx, const char *name, CUdevicep
 
     if (!*name)
         return CUDA_ERROR_NOT_FOUND;
+    r = sg_grow_code(m);
+    if (r != CUDA_SUCCESS)
+        return r;
     sg_lock();
     for (g = m->globals; g && strcmp(g->name, name); g = g->next)
         ;
     if (!g) {
         struct sg_mem b = {.size = GLOBAL_BYTES, .mapped = GLOBAL_BYTES, .dev = ctx->dev, .ctx = ctx, .kind = SG_MEM_MODULE};
-        void *q = NULL;
+        void *q = MAP_FAILED;
 
         g = calloc(1, sizeof(*g));
-        if (!g || !(g->name = strdup(name)) || posix_memalign(&q, SG_ALLOC_UNIT, GLOBAL_BYTES)) {
+        if (g && (g->name = strdup(name)))
+            q = mmap(NULL, GLOBAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (q == MAP_FAILED) {
             r = CUDA_ERROR_OUT_OF_MEMORY;
         } else {
-            memset(q, 0, GLOBAL_BYTES);
             b.base = g->p = (uintptr_t)q;
             r = sg_mem_insert(&b);
         }
         if (r != CUDA_SUCCESS) {
-            free(q);
+            if (q != MAP_FAILED)
+                munmap(q, GLOBAL_BYTES);
             if (g)
                 free(g->name);
             free(g);
@@ -340,19 +396,4 @@ SG_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *size, CUmodule m, c
     if (!sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
     return sg_module_global(m, c, name, p, size);
-}
-
-static struct texref {
-    int unused;
-} texref;
-
-SG_API CUresult cuModuleGetTexRef(CUtexref *t, CUmodule m, const char *name)
-{
-    SG_ENTER();
-    if (!t || !name)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!sg_is(m, SG_MODULE))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *t = (CUtexref)&texref; /* one for all: nothing can be done with it */
-    return CUDA_SUCCESS;
 }

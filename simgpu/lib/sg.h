@@ -56,6 +56,8 @@ unsigned sg_visible(const struct sg_node *node, unsigned *ret_index, unsigned ma
 /* One request; a is both the argument and, through ret, the answer. */
 CUresult sg_call(struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size,
                  size_t *ret_len);
+CUresult sg_call_fd(struct sg_request *req, const void *data, int pass, struct sg_reply *ret, void *out, size_t out_size,
+                    size_t *ret_len, int *ret_fd);
 CUresult sg_rpc(uint32_t op, uint32_t gpu, uint32_t ctx, uint64_t a, uint64_t *ret_a);
 void sg_tell(uint32_t op, uint64_t a, uint64_t b);
 
@@ -74,6 +76,9 @@ enum sg_magic {
     SG_ARRAY = 0x53474152,
     SG_LINK = 0x53474c4b,
     SG_VMM = 0x5347564d,
+    SG_MIPMAP = 0x53474d49,
+    SG_TEXREF = 0x53475452,
+    SG_EXTERNAL = 0x5347584d,
     SG_USER_OBJECT = 0x5347554f,
 };
 
@@ -86,6 +91,13 @@ static inline bool sg_is(const void *p, uint32_t magic)
 {
     return sg_object_ours(p) && __atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED) == magic;
 }
+
+/* What a context took beyond its fixed amount (grow.c). */
+struct sg_growth {
+    uint64_t handle; /* the host's */
+    size_t local, fifo, heap, streams, graphs; /* bytes of each */
+    size_t heap_limit, fifo_limit;             /* taken at the next load or launch */
+};
 
 struct CUctx_st {
     uint32_t magic;
@@ -102,6 +114,7 @@ struct CUctx_st {
     CUstream streams; /* list, legacy included */
     unsigned attached; /* cuCtxAttach */
     uint32_t peers[SG_MAX_GPUS]; /* contexts that it may access; 0: none */
+    struct sg_growth growth;
     CUcontext next;
 };
 
@@ -177,44 +190,12 @@ struct CUmod_st {
     CUfunction *entries; /* kernels that the text names */
     size_t nentries;
     struct sg_global *globals;
+    size_t image;                  /* bytes of its code */
+    uint64_t charges[SG_MAX_GPUS]; /* what the code takes on each device */
     CUmodule next;
 };
 
-enum sg_kind {
-    SG_MEM_DEVICE,
-    SG_MEM_MANAGED,
-    SG_MEM_HOST,       /* cuMemAllocHost, cuMemHostAlloc */
-    SG_MEM_REGISTERED, /* cuMemHostRegister */
-    SG_MEM_POOL,
-    SG_MEM_MODULE, /* global variables */
-    SG_MEM_MAPPED, /* cuMemMap */
-    SG_MEM_GRAPH,  /* of an allocation node: graphmem.c has the account */
-};
-
-struct sg_mem {
-    uintptr_t base;
-    size_t size;     /* as asked for */
-    size_t mapped;   /* bytes of the mapping */
-    uint64_t handle; /* the host's; 0: not device memory */
-    CUdevice dev;
-    CUcontext ctx;
-    enum sg_kind kind;
-    unsigned flags;
-    CUmemoryPool pool;
-    struct sg_physical *physical; /* of a mapping */
-    unsigned long long serial;
-    unsigned sync_memops;
-};
-
-struct CUmemPoolHandle_st {
-    uint32_t magic;
-    CUdevice dev;
-    bool deflt;
-    uint64_t threshold, used, used_high;
-    size_t max_size;
-    int reuse[3];
-    CUmemoryPool next;
-};
+#include "memory.h" /* here: a device has a pool in it */
 
 struct sg_device {
     unsigned index; /* the host's */
@@ -234,6 +215,12 @@ struct sg_state {
     unsigned long long serial;
 };
 extern struct sg_state sg_state;
+
+/* How memory is taken on a device. */
+static inline const struct sg_memory_rules *sg_rules(CUdevice dev)
+{
+    return &sg_conn.node->gpu[sg_state.dev[dev].index].memory;
+}
 
 /* True only in the process that called cuInit: the page is wiped by fork, as
  * the real driver is not usable in a forked child. */
@@ -304,22 +291,6 @@ CUresult sg_stream_drain(CUstream s);
 /* For calls that work at once: refuses a stream that captures. */
 CUresult sg_stream_for_sync(bool per_thread, CUstream *ret);
 
-/* ---- memory (mem.c) ----------------------------------------------------- */
-/* With the lock held. Finds the block that holds [p, p+n). */
-struct sg_mem *sg_mem_find(uintptr_t p, size_t n);
-bool sg_mem_touches(uintptr_t p, size_t n); /* does any block lie in [p, p+n)? */
-CUresult sg_mem_insert(const struct sg_mem *m);
-void sg_mem_remove(struct sg_mem *m);
-CUresult sg_mem_alloc(size_t bytes, enum sg_kind kind, bool low, unsigned flags, CUmemoryPool pool, CUcontext ctx,
-                      CUdeviceptr *ret);
-CUresult sg_mem_free(CUdeviceptr p, bool wait);
-void sg_mem_free_context(CUcontext ctx);
-/* Whether a device range may be touched; takes the lock. */
-bool sg_mem_ours(CUdeviceptr p, size_t n);
-/* Whether n bytes can be a host buffer: not NULL, and if p lies in a block of
- * ours, all of it does. */
-bool sg_mem_host(const void *p, size_t n);
-
 /* ---- copies (copy.c, memset.c) -------------------------------------------- */
 CUresult sg_copy_check(const CUDA_MEMCPY3D *c);
 void sg_copy_do(const CUDA_MEMCPY3D *c);
@@ -340,14 +311,6 @@ CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS *p);
 void sg_set_do(const CUDA_MEMSET_NODE_PARAMS *p);
 CUresult sg_set_async(const CUDA_MEMSET_NODE_PARAMS *p, CUstream h, bool per_thread);
 
-struct CUarray_st {
-    uint32_t magic;
-    CUDA_ARRAY3D_DESCRIPTOR desc;
-    CUdeviceptr base;
-    size_t pitch, height; /* bytes of a row, rows of a slice */
-    CUcontext ctx;
-};
-
 /* ---- functions (module.c) ------------------------------------------------ */
 CUresult sg_func_check(CUfunction f);
 /* A device attribute that is a size or number. */
@@ -364,6 +327,7 @@ CUresult sg_launch_check(CUfunction f, CUdevice dev, const unsigned d[6], unsign
 CUresult sg_func_number(CUfunction f, uint32_t *ret);
 CUfunction sg_module_function(CUmodule m, const char *name, size_t len); /* the lock is held */
 void sg_module_free_context(CUcontext ctx);
+void sg_module_renumber(CUcontext ctx); /* the next launches are first ones; the lock is held */
 CUresult sg_module_new(CUcontext ctx, bool library, const void *image, CUmodule *ret);
 CUresult sg_module_from_file(CUcontext ctx, bool library, const char *path, CUmodule *ret);
 void sg_module_free(CUmodule m);

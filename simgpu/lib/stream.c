@@ -200,7 +200,11 @@ static CUresult synchronize(CUstream h, bool pt)
         return sg_capture_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (s->kind == SG_STREAM_LEGACY)
         r = sg_capture_forbids(s->ctx);
-    return r == CUDA_SUCCESS ? sg_stream_drain(s) : r;
+    if (r == CUDA_SUCCESS)
+        r = sg_stream_drain(s);
+    if (r == CUDA_SUCCESS)
+        sg_pool_sync();
+    return r;
 }
 BOTH(cuStreamSynchronize, (CUstream s), synchronize, s)
 

@@ -4,9 +4,9 @@
 /*
  * vmm.c: virtual memory management. An address range is an inaccessible
  * mapping; physical memory is a part of one unbounded memory file, so the same
- * bytes can be mapped at several addresses. The account is charged when
- * physical memory is made and settled when neither a handle nor a mapping holds
- * it.
+ * bytes can be mapped at several addresses, or a file of the host's once other
+ * processes use it (vmmshare.c). The account is charged when physical memory is
+ * made and settled when neither a handle nor a mapping holds it.
  */
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -14,9 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sg.h"
+#include "vmm.h"
 
-#define GRANULARITY ((size_t)2 << 20)
+#define GRANULARITY SG_GRANULARITY
 #define FILE_BYTES ((off_t)1 << 46)
 
 struct range {
@@ -25,37 +25,50 @@ struct range {
     struct range *next;
 };
 
-struct sg_physical {
-    uint32_t magic;
-    CUdevice dev;
-    size_t size;
-    off_t offset;
-    uint64_t handle; /* the host's */
-    unsigned refs;   /* handles given out and mappings */
-    unsigned handles;
-    CUmemAllocationProp prop;
-};
-
 static struct range *ranges; /* all under the lock */
 static int file = -1;
 static off_t file_end;
 
-static CUresult check_prop(const CUmemAllocationProp *p)
+int sg_vmm_file(void)
 {
+    return file;
+}
+
+/* Whether memory with these properties can be made; *ret_dev is -1 for the host's. */
+static CUresult check_prop(const CUmemAllocationProp *p, CUdevice *ret_dev)
+{
+    unsigned types;
+
     if (!p || p->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (p->location.type != CU_MEM_LOCATION_TYPE_DEVICE || p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    return sg_dev(p->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    switch ((int)p->location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        if (!sg_dev(p->location.id))
+            return CUDA_ERROR_INVALID_DEVICE;
+        *ret_dev = p->location.id;
+        break;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        if (p->location.id < 0)
+            return CUDA_ERROR_INVALID_VALUE;
+        *ret_dev = -1;
+        break;
+    default: /* HOST and HOST_NUMA_CURRENT name no place for physical memory */
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    types = (unsigned)p->requestedHandleTypes;
+    if (types & CU_MEM_HANDLE_TYPE_FABRIC) /* there is no fabric manager, nor a channel of it */
+        return *ret_dev >= 0 && sg_rules(*ret_dev)->multicast ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_NOT_SUPPORTED;
+    return types & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 SG_API CUresult cuMemGetAllocationGranularity(size_t *n, const CUmemAllocationProp *p,
                                               CUmemAllocationGranularity_flags option SG_UNUSED)
 {
+    CUdevice dev;
     CUresult r;
 
     SG_ENTER();
-    r = check_prop(p);
+    r = check_prop(p, &dev);
     if (r == CUDA_SUCCESS && !n)
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
@@ -132,41 +145,32 @@ SG_API CUresult cuMemAddressFree(CUdeviceptr p, size_t n)
     return ret;
 }
 
-static void drop(struct sg_physical *m)
+void sg_physical_put(struct sg_physical *m)
 {
     if (--m->refs)
         return;
-    fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, m->offset, (off_t)m->size);
-    sg_rpc(SG_OP_FREE, 0, 0, m->handle, NULL);
-    m->magic = 0;
+    if (m->multicast)
+        sg_multicast_free(m->multicast);
+    else if (m->offset >= 0)
+        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, m->offset, (off_t)m->size);
+    sg_device_give(m->handle);
     sg_object_free(m, sizeof(*m));
 }
 
-SG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t n, const CUmemAllocationProp *p,
-                            unsigned long long flags)
+struct sg_physical *sg_physical_new(void)
 {
-    struct sg_physical *m;
-    CUresult r;
+    struct sg_physical *m = sg_object_new(sizeof(*m));
 
-    SG_ENTER();
-    r = check_prop(p);
-    if (r != CUDA_SUCCESS)
-        return r;
-    if (!h || !n || n % GRANULARITY || flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    m = sg_object_new(sizeof(*m));
-    if (!m)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    r = sg_rpc(SG_OP_ALLOC, sg_state.dev[p->location.id].index, 0, n, &m->handle);
-    if (r != CUDA_SUCCESS) {
-        sg_object_free(m, sizeof(*m));
-        return r;
-    }
-    m->magic = SG_VMM;
-    m->dev = p->location.id;
-    m->size = n;
-    m->refs = m->handles = 1;
-    m->prop = *p;
+    if (m)
+        *m = (struct sg_physical){.magic = SG_VMM, .dev = -1, .offset = -1, .refs = 1, .handles = 1};
+    return m;
+}
+
+/* A place in the process's own file. */
+static CUresult place(size_t n, off_t *ret)
+{
+    CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
     sg_lock();
     if (file < 0) {
         file = (int)syscall(SYS_memfd_create, "simgpu-physical", MFD_CLOEXEC);
@@ -175,23 +179,48 @@ SG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t n, const CUm
             file = -1;
         }
     }
-    if (file < 0 || file_end + (off_t)n > FILE_BYTES) {
-        r = CUDA_ERROR_OUT_OF_MEMORY;
-    } else {
-        m->offset = file_end;
+    if (file >= 0 && n <= (size_t)(FILE_BYTES - file_end)) {
+        *ret = file_end;
         file_end += (off_t)n;
+        r = CUDA_SUCCESS;
     }
     sg_unlock();
+    return r;
+}
+
+SG_API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t n, const CUmemAllocationProp *p,
+                            unsigned long long flags)
+{
+    struct sg_physical *m;
+    CUdevice dev;
+    CUresult r;
+
+    SG_ENTER();
+    r = check_prop(p, &dev);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (!h || !n || n % GRANULARITY || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    m = sg_physical_new();
+    if (!m)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (dev >= 0)
+        r = sg_device_take(dev, NULL, n, SG_USE_PHYSICAL, &m->handle);
+    if (r == CUDA_SUCCESS)
+        r = place(n, &m->offset);
     if (r != CUDA_SUCCESS) {
-        sg_rpc(SG_OP_FREE, 0, 0, m->handle, NULL);
+        sg_device_give(m->handle);
         sg_object_free(m, sizeof(*m));
         return r;
     }
+    m->dev = dev;
+    m->size = n;
+    m->prop = *p;
     *h = (uintptr_t)m;
     return CUDA_SUCCESS;
 }
 
-static struct sg_physical *physical(CUmemGenericAllocationHandle h)
+struct sg_physical *sg_physical_of(CUmemGenericAllocationHandle h)
 {
     struct sg_physical *m = (struct sg_physical *)(uintptr_t)h;
 
@@ -204,13 +233,38 @@ SG_API CUresult cuMemRelease(CUmemGenericAllocationHandle h)
 
     SG_ENTER();
     sg_lock();
-    m = physical(h);
+    m = sg_physical_of(h);
     if (m) {
         m->handles--;
-        drop(m);
+        sg_physical_put(m);
     }
     sg_unlock();
     return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool sg_physical_show(const struct sg_mem *m, int fd, off_t offset)
+{
+    return mmap((void *)m->base, m->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, offset) !=
+           MAP_FAILED;
+}
+
+static CUresult show(const struct sg_mem *b)
+{
+    struct sg_physical *m = b->physical;
+    int fd = file;
+    CUresult r;
+    bool ok;
+
+    if (m->multicast) /* there is nothing that an ordinary access could reach */
+        return CUDA_SUCCESS;
+    if (m->offset >= 0)
+        return sg_physical_show(b, file, m->offset) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    r = sg_shared_file(m->handle, false, &fd, NULL);
+    if (r != CUDA_SUCCESS)
+        return r;
+    ok = sg_physical_show(b, fd, 0);
+    close(fd);
+    return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SG_API CUresult cuMemMap(CUdeviceptr p, size_t n, size_t offset, CUmemGenericAllocationHandle h,
@@ -222,15 +276,13 @@ SG_API CUresult cuMemMap(CUdeviceptr p, size_t n, size_t offset, CUmemGenericAll
 
     SG_ENTER();
     sg_lock();
-    m = physical(h);
+    m = sg_physical_of(h);
     if (m && n && n % GRANULARITY == 0 && p % GRANULARITY == 0 && !offset && n <= m->size && !flags &&
         range_of((uintptr_t)p, n) && !sg_mem_touches((uintptr_t)p, n)) {
-        b.dev = m->dev;
+        b.dev = m->dev < 0 ? 0 : m->dev;
         b.physical = m;
-        if (mmap((void *)b.base, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, m->offset) ==
-            MAP_FAILED)
-            r = CUDA_ERROR_OUT_OF_MEMORY;
-        else
+        r = show(&b);
+        if (r == CUDA_SUCCESS)
             r = sg_mem_insert(&b);
         if (r == CUDA_SUCCESS)
             m->refs++;
@@ -262,7 +314,7 @@ static void unmap(struct sg_mem *m, void *arg SG_UNUSED)
 
     mmap((void *)m->base, m->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     sg_mem_remove(m);
-    drop(ph);
+    sg_physical_put(ph);
 }
 
 SG_API CUresult cuMemUnmap(CUdeviceptr p, size_t n)
@@ -278,9 +330,36 @@ SG_API CUresult cuMemUnmap(CUdeviceptr p, size_t n)
     return r;
 }
 
+/* Which two bits of sg_mem.access are a location's; -1: it is none. */
+static int bits_of(const CUmemLocation *where)
+{
+    switch ((int)where->type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        return sg_dev(where->id) ? 2 * where->id : -1;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        return 2 * SG_MAX_GPUS;
+    default:
+        return -1;
+    }
+}
+
 static void allow(struct sg_mem *m, void *arg)
 {
-    m->flags = *(unsigned *)arg;
+    const CUmemAccessDesc *d = arg;
+    int at = bits_of(&d->location);
+
+    m->access = (m->access & ~((uint64_t)3 << at)) | (uint64_t)d->flags << at;
+    m->flags = 0;
+    for (unsigned i = 0; i <= SG_MAX_GPUS && !m->physical->multicast; i++) {
+        if ((m->access >> 2 * i & 3) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            m->flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    }
+}
+
+static bool on_device(struct sg_mem *m)
+{
+    return m->physical->dev >= 0 || m->physical->multicast;
 }
 
 SG_API CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count)
@@ -291,16 +370,15 @@ SG_API CUresult cuMemSetAccess(CUdeviceptr p, size_t n, const CUmemAccessDesc *d
     if (!d || !count)
         return CUDA_ERROR_INVALID_VALUE;
     sg_lock();
+    r = each((uintptr_t)p, n, NULL, NULL);
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
-        unsigned flags = (unsigned)d[i].flags;
-
-        if (d[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !sg_dev(d[i].location.id))
+        /* The processor reaches only memory that lies with it. */
+        if (bits_of(&d[i].location) < 0 || (d[i].flags & ~3u) || d[i].flags == 2 ||
+            (d[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE && on_device(sg_mem_find((uintptr_t)p, 1))))
             r = CUDA_ERROR_INVALID_VALUE;
-        else
-            r = each((uintptr_t)p, n, NULL, NULL);
-        if (r == CUDA_SUCCESS)
-            r = each((uintptr_t)p, n, allow, &flags);
     }
+    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
+        r = each((uintptr_t)p, n, allow, (void *)(uintptr_t)&d[i]);
     sg_unlock();
     return r;
 }
@@ -310,14 +388,14 @@ SG_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *w
     struct sg_mem *m;
 
     SG_ENTER();
-    if (!flags || !where)
+    if (!flags || !where || bits_of(where) < 0)
         return CUDA_ERROR_INVALID_VALUE;
     sg_lock();
     m = sg_mem_find((uintptr_t)p, 1);
     if (m && m->kind != SG_MEM_MAPPED)
         m = NULL;
     if (m)
-        *flags = m->flags;
+        *flags = m->access >> bits_of(where) & 3;
     sg_unlock();
     return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -328,7 +406,7 @@ SG_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *p, C
 
     SG_ENTER();
     sg_lock();
-    m = physical(h);
+    m = sg_physical_of(h);
     if (m && p)
         *p = m->prop;
     sg_unlock();

@@ -37,8 +37,8 @@
 #define SG_OP_STREAM_CREATE 4u /* ctx, a: stream kind; answers a: slot, b: its position */
 #define SG_OP_STREAM_DESTROY 5u /* a: slot */
 #define SG_OP_FUNCTION 6u     /* data: name; answers a: function */
-#define SG_OP_ALLOC 7u        /* gpu, a: bytes; answers a: allocation */
-#define SG_OP_FREE 8u         /* a: allocation */
+#define SG_OP_ALLOC 7u        /* gpu, a: bytes, b: use; answers a: handle, b: bytes taken */
+#define SG_OP_FREE 8u         /* a: handle */
 #define SG_OP_MEM_INFO 9u     /* gpu; answers a: free, b: total, c: used */
 #define SG_OP_GRAPH_DEFINE 10u /* data: sg_graph_part[]; answers a: graph */
 #define SG_OP_GRAPH_APPEND 11u /* a: graph, data: sg_graph_part[] */
@@ -53,6 +53,28 @@
 
 #define SG_OP_CONDITION 48u   /* data: functions, uint32_t[]; answers a: what a conditional node near them
                                * gets, by the first one that has a value, b: whether one has */
+/* Device memory that processes share (host/share.go). */
+#define SG_OP_RESIZE 64u /* a: handle, b: bytes, ~0: only ask; answers a: bytes before, b: now */
+#define SG_OP_SHARE 65u  /* a: handle; answers with its memory file, made now if b = 1; a: its size */
+#define SG_OP_EXPORT 66u /* a: handle, data: a note; answers with a descriptor that holds it */
+#define SG_OP_KEY 67u    /* a: handle, data: a note; answers data: a key of SG_KEY_BYTES */
+#define SG_OP_IMPORT 68u /* data: a key, or none and a descriptor; answers a: handle, b: bytes, c: gpu, data: the note */
+
+#define SG_KEY_BYTES 16u
+#define SG_NOTE_BYTES 256u
+
+/* What device memory is taken for; the account is kept by it. */
+#define SG_USE_LINEAR 0u
+#define SG_USE_POOL 1u
+#define SG_USE_PHYSICAL 2u
+#define SG_USE_ARRAY 3u
+#define SG_USE_MANAGED 4u
+#define SG_USE_MODULE 5u
+#define SG_USE_GROWTH 6u
+#define SG_USE_GRAPH 7u
+#define SG_USE_TOKEN 8u /* no bytes: something that is only shared */
+#define SG_USE_CONTEXT 9u
+#define SG_USES 10u
 
 #define SG_KIND_CUDA 1u
 #define SG_KIND_NVML 2u
@@ -202,8 +224,23 @@ struct sg_gpu_state {
     uint32_t reserved;
 };
 
+/* How the driver takes device memory (profile.Allocation); all 0: exactly what
+ * is asked for. */
+struct sg_memory_rules {
+    uint64_t block_bytes;
+    uint64_t module_bytes;
+    uint64_t pool_bytes;
+    uint64_t resident_threads; /* of a multiprocessor */
+    uint64_t stream_bytes;
+    uint64_t graph_bytes;
+    uint64_t graph_node_bytes;
+    uint32_t managed_migrates;
+    uint32_t multicast;
+};
+
 struct sg_gpu {
     struct sg_gpu_info info; /* never changes */
+    struct sg_memory_rules memory; /* likewise */
     struct sg_gpu_state state;
     struct sg_card card; /* never changes */
 };

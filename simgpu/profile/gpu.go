@@ -100,6 +100,9 @@ func (g GPU) Validate() error {
 	case g.UUID != "" && !uuidForm.MatchString(g.UUID):
 		return fieldError("uuid", "%q: want the form GPU-01234567-89ab-cdef-0123-456789abcdef", g.UUID)
 	}
+	if err := g.Memory.Allocation.Validate(); err != nil {
+		return fmt.Errorf("memory.allocation.%w", err)
+	}
 	if err := g.Engine.Validate(); err != nil {
 		return fieldError("engine", "%v", err)
 	}

@@ -95,7 +95,8 @@ type Memory struct {
 	ReservedBytes uint64 `yaml:"reserved_bytes" max:"17592186044416"` // the driver's own
 	BusWidth      int    `yaml:"memory_bus_width" min:"32" max:"16384"`
 	// ContextBytes is what a CUDA context costs before the first allocation.
-	ContextBytes uint64 `yaml:"context_bytes" max:"17592186044416"`
+	ContextBytes uint64     `yaml:"context_bytes" max:"17592186044416"`
+	Allocation   Allocation `yaml:"allocation"`
 }
 
 // Usable is what contexts and allocations can have: CUDA's total.

@@ -153,9 +153,10 @@ type GPUState struct{ Lost, Reserved uint32 }
 
 // GPU is struct sg_gpu.
 type GPU struct {
-	Info  GPUInfo
-	State GPUState
-	Card  Card
+	Info   GPUInfo
+	Memory MemoryRules
+	State  GPUState
+	Card   Card
 }
 
 // Node is struct sg_node. Clients map it read-only.

@@ -136,6 +136,7 @@ func TestHeader(t *testing.T) {
 	}
 	maps.Copy(want, faultNumbers)
 	maps.Copy(want, headerNVML)
+	maps.Copy(want, memoryNumbers)
 	var src strings.Builder
 	src.WriteString("#include <stdio.h>\n#include \"wire.h\"\nint main(void) {\n")
 	for k := range want {
