@@ -4,8 +4,16 @@
 package test
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // accounts are the two ways in which memory is taken: to the byte, and as a
@@ -60,4 +68,102 @@ func (n *node) empty() error {
 		}
 	}
 	return nil
+}
+
+// A card's driver takes blocks, keeps what pools had, and takes by itself what
+// code, threads and limits need.
+func TestTakenAsOnACard(t *testing.T) {
+	n := up(t, "--profile", "l40s", "--kernel-time", "second5=5ms")
+	n.run("taken")
+	if err := n.empty(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Pairs of processes that share memory in every way are killed at any moment: the
+// exporter first, the importer first, or both at once. Nothing is left.
+func TestKilledAtAnyMoment(t *testing.T) {
+	rounds, pairs := 25, 8 // 200 pairs
+	if os.Getenv("SIMGPU_ASAN") != "" || testing.Short() {
+		rounds = 4
+	}
+	n := up(t, "--profile", "l40s")
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range rounds {
+		var running []*pair
+		for i := range pairs {
+			p := n.begin("churn", fmt.Sprint(round*pairs+i+1))
+			running = append(running, p)
+		}
+		for _, p := range running {
+			time.Sleep(time.Duration(r.IntN(8000)) * time.Microsecond) // any moment
+			parent, child := p.cmd.Process.Pid, p.child
+			switch r.IntN(3) {
+			case 0:
+				_ = syscall.Kill(parent, syscall.SIGKILL)
+				time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond)
+				_ = syscall.Kill(child, syscall.SIGKILL)
+			case 1:
+				_ = syscall.Kill(child, syscall.SIGKILL)
+				time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond)
+				_ = syscall.Kill(parent, syscall.SIGKILL)
+			default:
+				_ = syscall.Kill(parent, syscall.SIGKILL)
+				_ = syscall.Kill(child, syscall.SIGKILL)
+			}
+		}
+		n.adds()
+		for _, p := range running {
+			if err := p.cmd.Wait(); err != nil && !strings.Contains(err.Error(), "killed") {
+				t.Fatalf("round %d: %v: %s", round, err, p.errs.String())
+			}
+		}
+		eventually(t, 10*time.Second, n.empty)
+	}
+}
+
+// The same without a kill: programs that end, abort in a callback, or execute
+// another, with all their memory.
+func TestEndings(t *testing.T) {
+	for _, end := range []string{"exit", "abort", "exec"} {
+		t.Run(end, func(t *testing.T) {
+			n := up(t, "--profile", "l40s")
+			out, err := n.command("churn", "77", end).CombinedOutput()
+			if (err != nil) != (end == "abort") {
+				t.Errorf("%v: %s", err, out)
+			}
+			eventually(t, 10*time.Second, n.empty)
+			if st := n.status(); st.GPUs[0].HighBytes == 0 {
+				t.Error("nothing was ever taken")
+			}
+		})
+	}
+}
+
+// begin starts a pair and waits until it runs.
+func (n *node) begin(name string, args ...string) *pair {
+	n.t.Helper()
+	p := &pair{cmd: n.command(name, args...)}
+	p.cmd.Stderr = &p.errs
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	for sc := bufio.NewScanner(out); sc.Scan() && sc.Text() != "ready"; {
+		_, _ = fmt.Sscanf(sc.Text(), "child %d", &p.child)
+	}
+	if p.child == 0 {
+		n.t.Fatalf("%s: %s", name, p.errs.String())
+	}
+	return p
+}
+
+// pair is a program with a child of its own.
+type pair struct {
+	cmd   *exec.Cmd
+	child int
+	errs  bytes.Buffer
 }
