@@ -50,6 +50,7 @@ type client struct {
 	live       []*stream
 	allocs     map[uint64]*object // by handle
 	exports    int                // descriptors made
+	files      int                // memory files made
 	fds        descriptors
 	nextMem    uint64
 	graphs     map[uint32]*graph

@@ -94,6 +94,8 @@ type Host struct {
 	keys       map[[wire.KeyBytes]byte]*object // that IPC handles name
 	exports    map[fileID]*export              // descriptors that clients may send
 	exportEnds map[int]*export                 // by our end
+	files      int                             // memory files that are kept
+	mostFiles  int
 	hangups    hangups
 	watching   sync.WaitGroup
 }
@@ -119,6 +121,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 		return nil, err
 	}
 	h.conditions.set(h.names, cfg.Conditions)
+	h.mostFiles = openFilesBound()
 	if h.hangups, err = newHangups(); err != nil {
 		return nil, err
 	}

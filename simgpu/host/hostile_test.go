@@ -36,7 +36,12 @@ func testConfig() Config {
 // serve runs a host for the length of a test.
 func serve(t *testing.T) (*Host, string) {
 	t.Helper()
-	h, err := New(testConfig(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	return serveWith(t, testConfig())
+}
+
+func serveWith(t *testing.T, cfg Config) (*Host, string) {
+	t.Helper()
+	h, err := New(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

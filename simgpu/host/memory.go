@@ -271,6 +271,8 @@ func (h *Host) dropIfUnheld(o *object) {
 		delete(h.keys, s.key)
 		if s.fd >= 0 {
 			_ = unix.Close(s.fd)
+			s.maker.files--
+			h.files--
 		}
 	}
 }

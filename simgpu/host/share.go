@@ -22,13 +22,32 @@ import (
 // descriptor back has proved that it was given one. A key serves where no
 // descriptor travels (IPC handles); it holds nothing by itself.
 
-// maxExports bounds the descriptors that one client can make this process keep.
-const maxExports = 4096
+// Bounds of the descriptors that one client can make this process keep; all of
+// them together may keep half of what it can have, so that others can connect.
+const (
+	maxExports = 1024
+	maxFiles   = 4096
+)
+
+// roomForFiles reports whether n more descriptors may be kept.
+func (h *Host) roomForFiles(n int) bool {
+	return h.files+len(h.exportEnds)+n <= h.mostFiles
+}
+
+// openFilesBound is half of what this process may open.
+func openFilesBound() int {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return maxFiles
+	}
+	return int(min(l.Cur, 1<<20) / 2) //nolint:gosec // bounded
+}
 
 // sharing is what an object has once others may use it.
 type sharing struct {
 	fd      int // memory file, -1: none
 	size    int64
+	maker   *client // that asked for the file
 	key     [wire.KeyBytes]byte
 	note    []byte // what the exporter tells importers
 	exports int    // descriptors that may be open
@@ -137,13 +156,18 @@ func (h *Host) shareFile(c *client, o *object, create bool) wire.Reply {
 		if !create || o.use == wire.UseToken {
 			return wire.Reply{Status: wire.CUDAInvalidValue}
 		}
+		if c.files >= maxFiles || !h.roomForFiles(1) {
+			return wire.Reply{Status: wire.CUDAOperatingSystem}
+		}
 		size := (int64(o.bytes) + 4095) &^ 4095
 		fd, err := memoryFile("simgpu-shared", size)
 		if err != nil {
 			h.log.Warn("memory is not shared", "pid", c.pid, "err", err)
 			return wire.Reply{Status: wire.CUDAOutOfMemory}
 		}
-		s.fd, s.size = fd, size
+		s.fd, s.size, s.maker = fd, size, c
+		c.files++
+		h.files++
 	}
 	fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -171,7 +195,7 @@ func memoryFile(name string, size int64) (int, error) {
 
 // export makes a descriptor that holds o and puts it into the answer.
 func (h *Host) export(c *client, o *object, note []byte) error {
-	if c.exports >= maxExports {
+	if c.exports >= maxExports || !h.roomForFiles(1) {
 		return fmt.Errorf("more than %d descriptors", maxExports)
 	}
 	var p [2]int

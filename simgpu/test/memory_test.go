@@ -92,7 +92,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	for round := range rounds {
 		var running []*pair
 		for i := range pairs {
-			p := n.begin("churn", fmt.Sprint(round*pairs+i+1))
+			p := n.beginPair("churn", fmt.Sprint(round*pairs+i+1))
 			running = append(running, p)
 		}
 		for _, p := range running {
@@ -140,8 +140,8 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// begin starts a pair and waits until it runs.
-func (n *node) begin(name string, args ...string) *pair {
+// beginPair starts a pair and waits until it runs.
+func (n *node) beginPair(name string, args ...string) *pair {
 	n.t.Helper()
 	p := &pair{cmd: n.command(name, args...)}
 	p.cmd.Stderr = &p.errs
