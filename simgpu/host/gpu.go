@@ -90,11 +90,21 @@ func peerAccess(p profile.GPU) uint32 {
 // NodeGPUs says what the files of the node tell about the devices.
 func (h *Host) NodeGPUs() []node.GPU {
 	var out []node.GPU
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, g := range h.gpus {
-		out = append(out, node.GPU{
+		n := node.GPU{
 			UUID: g.uuid, Model: g.name, VBIOS: g.profile.VBIOS, MIG: g.profile.MIG.MaxInstances > 0,
 			BusID: fmt.Sprintf("%04x:%02x:%02x.0", g.info.PCIDomain, g.info.PCIBus, g.info.PCIDevice),
-		})
+		}
+		for _, gi := range g.nvml.mig.instances {
+			for _, p := range gi.parts {
+				n.Instances = append(n.Instances, node.MIGInstance{
+					UUID: p.uuid, Shape: gi.shape.Name, Instance: int(gi.id), Compute: int(p.id),
+				})
+			}
+		}
+		out = append(out, n)
 	}
 	return out
 }

@@ -79,8 +79,17 @@ func (l Layout) spec(path string, hooks bool) error {
 		n := node(fmt.Sprintf("nvidia%d", i))
 		all.Devices = append(all.Devices, n)
 		one := cdiEdits{Devices: []cdiNode{n}}
-		s.Devices = append(s.Devices,
-			cdiDevice{Name: fmt.Sprint(i), Edits: one}, cdiDevice{Name: g.UUID, Edits: one})
+		if len(g.Instances) == 0 {
+			s.Devices = append(s.Devices,
+				cdiDevice{Name: fmt.Sprint(i), Edits: one}, cdiDevice{Name: g.UUID, Edits: one})
+		}
+		// A partitioned GPU is handed out by its instances, as nvidia-ctk does it.
+		for k, m := range g.Instances {
+			part := cdiEdits{Devices: []cdiNode{n, node(capName(MIGMinor(i, m.Instance, -1))), node(capName(MIGMinor(i, m.Instance, m.Compute)))}}
+			all.Devices = append(all.Devices, part.Devices[1:]...)
+			s.Devices = append(s.Devices,
+				cdiDevice{Name: fmt.Sprintf("%d:%d", i, k), Edits: part}, cdiDevice{Name: m.UUID, Edits: part})
+		}
 	}
 	s.Devices = append(s.Devices, cdiDevice{Name: "all", Edits: all})
 

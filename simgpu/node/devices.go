@@ -43,7 +43,24 @@ func (l Layout) deviceNodes() []device {
 	if l.mig() {
 		out = append(out, device{"nvidia-caps/nvidia-cap1", majorCaps, 1, 0o400}, device{"nvidia-caps/nvidia-cap2", majorCaps, 2, 0o444})
 	}
+	for i, g := range l.GPUs {
+		for _, minor := range g.capabilities(i) {
+			out = append(out, device{capName(minor), majorCaps, uint32(minor), 0o444}) //nolint:gosec // below 2^12
+		}
+	}
 	return out
+}
+
+func capName(minor int) string { return fmt.Sprintf("nvidia-caps/nvidia-cap%d", minor) }
+
+// capabilities lists the minor numbers of the instances of GPU i, each once.
+func (g GPU) capabilities(i int) []int {
+	var out []int
+	for _, m := range g.Instances {
+		out = append(out, MIGMinor(i, m.Instance, -1), MIGMinor(i, m.Instance, m.Compute))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // mig reports whether a card of the node can be partitioned.

@@ -32,6 +32,15 @@ type GPU struct {
 	UUID, Model, VBIOS string
 	BusID              string // 0000:1a:00.0
 	MIG                bool   // the card can be partitioned
+	Instances          []MIGInstance
+}
+
+// MIGInstance is a compute instance of a partitioned GPU.
+type MIGInstance struct {
+	UUID     string // MIG-…
+	Shape    string // 1g.10gb
+	Instance int    // number of its GPU instance
+	Compute  int    // its own number in that
 }
 
 // Paths inside a node directory.

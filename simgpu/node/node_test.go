@@ -113,6 +113,47 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
+// A partitioned GPU is handed out by its instances.
+func TestInstances(t *testing.T) {
+	l := layout(t)
+	l.GPUs[0].Instances = []MIGInstance{
+		{UUID: "MIG-1", Instance: 1, Compute: 0}, {UUID: "MIG-2", Instance: 2, Compute: 0}, {UUID: "MIG-3", Instance: 2, Compute: 1},
+	}
+	if _, err := l.Write(filepath.Join(l.Dir, "built"), "/proc/self/exe"); err == nil {
+		t.Fatal("written from libraries that are not there")
+	}
+	built := t.TempDir()
+	for _, name := range libraries {
+		if err := os.WriteFile(filepath.Join(built, name+".1"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Write(built, "/proc/self/exe"); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, d := range read(t, filepath.Join(l.Dir, "cdi", "nvidia.json")).Devices {
+		for _, n := range d.ContainerEdits.DeviceNodes {
+			if st, err := os.Stat(n.HostPath); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+				t.Errorf("device %s of %s: %v", n.HostPath, d.Name, err)
+			}
+			got[d.Name] = append(got[d.Name], strings.TrimPrefix(n.Path, "/dev/nvidia"))
+		}
+	}
+	for name, want := range map[string]string{
+		"0": "", "GPU-a": "", "1": "1", "GPU-b": "1", "0:0": "0 -caps/nvidia-cap12 -caps/nvidia-cap13",
+		"0:2": "0 -caps/nvidia-cap21 -caps/nvidia-cap23", "MIG-3": "0 -caps/nvidia-cap21 -caps/nvidia-cap23",
+	} {
+		if s := strings.Join(got[name], " "); s != want {
+			t.Errorf("device %s has nodes %q, want %q", name, s, want)
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(l.Dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi2/ci1/access"))
+	if err != nil || !strings.HasPrefix(string(b), "DeviceFileMinor: 23\n") {
+		t.Errorf("capability %q: %v", b, err)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	l := layout(t)
 	for link, want := range map[string]string{

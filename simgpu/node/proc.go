@@ -29,6 +29,13 @@ func (l Layout) proc() error {
 				"DMA Mask: \t 0x7fffffffffff\nBus Location: \t %s\nDevice Minor: \t %d\nGPU Firmware: \t %s\nGPU Excluded:\t No\n",
 			g.Model, 100+i, g.UUID, g.VBIOS, strings.ToLower(g.BusID), i, l.Version)
 	}
+	for i, g := range l.GPUs {
+		for _, m := range g.Instances {
+			gi := fmt.Sprintf("nvidia/capabilities/gpu%d/mig/gi%d/", i, m.Instance)
+			files[gi+"access"] = capability(MIGMinor(i, m.Instance, -1), 0o444)
+			files[gi+fmt.Sprintf("ci%d/access", m.Compute)] = capability(MIGMinor(i, m.Instance, m.Compute), 0o444)
+		}
+	}
 	if l.mig() {
 		files["nvidia/capabilities/mig/config"] = capability(1, 0o400)
 		files["nvidia/capabilities/mig/monitor"] = capability(2, 0o444)
