@@ -138,7 +138,7 @@ func (m *management) remaining(p *migShape) (n uint32) {
 			m.mig.instances = kept
 			return n
 		}
-		m.mig.instances = append(m.mig.instances, &gpuInstance{shape: *p, start: at[0]})
+		m.mig.instances = append(m.mig.instances, &gpuInstance{shape: *p, start: at[len(at)-1]})
 		n++
 	}
 }
@@ -180,7 +180,7 @@ func (h *Host) createInstance(i int, id uint32, start uint64) (*gpuInstance, int
 	if len(at) == 0 {
 		return nil, nvmlInsufficientResources
 	}
-	gi := &gpuInstance{shape: *p, start: at[0], id: firstFree(1, func(n uint32) bool { return m.instance(n) != nil })}
+	gi := &gpuInstance{shape: *p, start: at[len(at)-1], id: firstFree(1, func(n uint32) bool { return m.instance(n) != nil })}
 	m.mig.instances = append(m.mig.instances, gi)
 	slices.SortFunc(m.mig.instances, func(a, b *gpuInstance) int { return cmp.Compare(a.id, b.id) })
 	h.emit(i, eventMIGConfig, 0)

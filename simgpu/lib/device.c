@@ -67,6 +67,8 @@ static CUresult start(void)
 
     if (sg_connect(SG_KIND_CUDA) != 0)
         return CUDA_ERROR_NO_DEVICE;
+    if (__atomic_load_n(&sg_conn.node->mismatch, __ATOMIC_ACQUIRE))
+        return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     sg_ring_connected();
     sg_state.ndev = choose(index, present(index, sg_visible(sg_conn.node, index, SG_MAX_GPUS)));
     if (!sg_state.ndev)

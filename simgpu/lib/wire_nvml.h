@@ -22,7 +22,7 @@
 #define SG_OP_PROCESSES_MIG 107u /* gpu, a: GPU instance, b: compute instance; as SG_OP_PROCESSES */
 #define SG_OP_EVENTS 108u     /* kind SG_KIND_EVENTS: gpu, a: types; then the host sends sg_event by itself */
 
-#define SG_KIND_EVENTS 4u /* a connection on which events arrive */
+#define SG_KIND_EVENTS 6u /* a connection on which events arrive */
 
 /* What SG_OP_MODE sets. Units as in NVML. */
 #define SG_MODE_PERSISTENCE 1u

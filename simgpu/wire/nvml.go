@@ -18,7 +18,7 @@ const (
 	OpLimitGet          = 106
 	OpProcessesMIG      = 107
 	OpEvents            = 108
-	KindEvents          = 4
+	KindEvents          = 6
 	ModePersistence     = 1
 	ModeCompute         = 2
 	ModeECC             = 3
