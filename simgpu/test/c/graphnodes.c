@@ -135,6 +135,7 @@ static void bytes(void)
     CUDA_HOST_NODE_PARAMS h0 = {look, (void *)0}, h1 = {look, (void *)1}, h2 = {look, (void *)2};
     CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .WidthInBytes = 16,
                        .Height = 1, .Depth = 1};
+    CUresult r;
     unsigned char src[16];
     CUgraphNode n, set, copy;
     CUgraphExec e;
@@ -167,7 +168,10 @@ static void bytes(void)
     TRUE(seen[0] == 9 && seen[1] == 8 && seen[2] == 8);
     OK(cuMemFree_v2(word));
     word = (uintptr_t)src;
-    OK(cuGraphLaunch(e, s)); /* what its nodes name is gone: nothing is written there */
+    /* What its nodes name is gone: nothing is written there. Whether the launch says
+     * so depends on whether host functions are still queued before it. */
+    r = cuGraphLaunch(e, s);
+    TRUE(r == CUDA_SUCCESS || r == CUDA_ERROR_ILLEGAL_ADDRESS);
     OK(cuStreamSynchronize(s));
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(g));
