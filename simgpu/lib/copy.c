@@ -232,7 +232,8 @@ static bool waits(const struct sg_copy_way *w, bool sync)
 
 static void deferred(void *arg)
 {
-    sg_copy_do(arg);
+    if (sg_copy_check(arg) == CUDA_SUCCESS) /* memory may be gone meanwhile */
+        sg_copy_do(arg);
     free(arg);
 }
 

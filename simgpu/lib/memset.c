@@ -79,7 +79,8 @@ CUresult sg_set_submit(CUstream s, const CUDA_MEMSET_NODE_PARAMS *p)
 
 static void deferred(void *arg)
 {
-    sg_set_do(arg);
+    if (sg_set_check(arg) == CUDA_SUCCESS) /* memory may be gone meanwhile */
+        sg_set_do(arg);
     free(arg);
 }
 
