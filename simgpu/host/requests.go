@@ -60,6 +60,14 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 				c.freeStream(s)
 			}
 		}
+	case wire.OpStreamPriority:
+		if req.A < wire.StreamSlots && c.streams[req.A] != nil {
+			h.catchUpOne(c)
+			if s := c.streams[req.A]; s != nil {
+				h.machine.SetPriority(s.sim, int(int8(req.B))) //nolint:gosec // whatever it says is a priority
+			}
+		}
+		return rep, nil, false
 	case wire.OpFunction:
 		rep.A = uint64(h.names.intern(string(data)))
 	case wire.OpAlloc:

@@ -165,10 +165,34 @@ static CUresult attributes(const CUlaunchConfig *c, CUfunction f, const unsigned
             else
                 r = cluster_check(f, d, v->clusterDim.x, v->clusterDim.y, v->clusterDim.z);
             break;
+        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+            if (!sg_is(v->launchCompletionEvent.event, SG_EVENT))
+                r = CUDA_ERROR_INVALID_HANDLE;
+            else if (!(v->launchCompletionEvent.event->flags & CU_EVENT_DISABLE_TIMING))
+                r = CUDA_ERROR_INVALID_VALUE;
+            break;
         default:
             if (c->attrs[i].id < 0 || c->attrs[i].id > 16)
                 r = CUDA_ERROR_INVALID_VALUE;
         }
+    }
+    return r;
+}
+
+/* Events of a launch are recorded behind it: later than on hardware, where its
+ * blocks can do that. */
+static CUresult record_events(const CUlaunchConfig *c, bool pt)
+{
+    CUresult r = CUDA_SUCCESS;
+
+    for (unsigned i = 0; i < c->numAttrs && r == CUDA_SUCCESS; i++) {
+        CUevent e = c->attrs[i].value.launchCompletionEvent.event;
+
+        if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT &&
+            c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            continue;
+        r = pt ? cuEventRecord_ptsz(e, c->hStream) : cuEventRecord(e, c->hStream);
     }
     return r;
 }
@@ -192,7 +216,8 @@ static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, void **params, 
         if (r != CUDA_SUCCESS)
             return r;
     }
-    return launch(f, d, c->sharedMemBytes, c->hStream, params, extra, how);
+    r = launch(f, d, c->sharedMemBytes, c->hStream, params, extra, how);
+    return r == CUDA_SUCCESS && c->numAttrs ? record_events(c, pt) : r;
 }
 
 SG_API CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)

@@ -127,6 +127,7 @@ struct CUstream_st {
     uint32_t kind;
     unsigned flags;
     int priority;
+    CUstreamAttrValue attributes[4]; /* cuStreamSetAttribute */
     uint64_t pushed; /* position of the newest entry; under ring_lock */
     unsigned long long serial;
     pthread_t thread; /* of a per-thread default stream */

@@ -103,22 +103,23 @@ CUresult sg_stream_for_sync(bool per_thread, CUstream *ret)
     return r == CUDA_SUCCESS ? sg_capture_forbids(c) : r;
 }
 
+static int in_range(CUcontext c, int priority)
+{
+    int greatest = 1 - (int)sg_state.dev[c->dev].info->stream_priorities;
+
+    return priority > 0 ? 0 : priority < greatest ? greatest : priority;
+}
+
 static CUresult create(CUstream *ps, unsigned flags, int priority)
 {
-    int greatest;
     CUresult r;
 
     SG_ENTER_CTX(c);
     if (!ps || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    greatest = 1 - (int)sg_state.dev[c->dev].info->stream_priorities;
-    if (priority > 0)
-        priority = 0;
-    if (priority < greatest)
-        priority = greatest;
     sg_lock();
-    r = sg_stream_new(c, flags & CU_STREAM_NON_BLOCKING ? SG_STREAM_NONBLOCKING : SG_STREAM_BLOCKING, flags, priority,
-                      ps);
+    r = sg_stream_new(c, flags & CU_STREAM_NON_BLOCKING ? SG_STREAM_NONBLOCKING : SG_STREAM_BLOCKING, flags,
+                      in_range(c, priority), ps);
     sg_unlock();
     return r;
 }
@@ -309,30 +310,61 @@ static CUresult get_device(CUstream h, CUdevice *dev, bool pt)
 }
 BOTH(cuStreamGetDevice, (CUstream s, CUdevice *dev), get_device, s, dev)
 
-/* Launch attributes of a stream have no effect on the simulated engine. */
-static CUresult get_attribute(CUstream h, CUstreamAttrID a SG_UNUSED, CUstreamAttrValue *v, bool pt)
+/* Attributes that are kept; of them only the priority has an effect here. */
+static CUstreamAttrValue *kept(CUstream s, CUstreamAttrID a)
+{
+    switch ((int)a) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        return &s->attributes[0];
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        return &s->attributes[1];
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        return &s->attributes[2];
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return &s->attributes[3];
+    default:
+        return NULL;
+    }
+}
+
+static CUresult get_attribute(CUstream h, CUstreamAttrID a, CUstreamAttrValue *v, bool pt)
 {
     CUstream s;
     CUresult r;
 
     SG_ENTER();
     r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS && !v)
-        r = CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS)
-        memset(v, 0, sizeof(*v));
-    return r;
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (!v || (!kept(s, a) && a != CU_LAUNCH_ATTRIBUTE_PRIORITY))
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(v, 0, sizeof(*v));
+    if (kept(s, a))
+        *v = *kept(s, a);
+    else
+        v->priority = s->priority;
+    return CUDA_SUCCESS;
 }
 BOTH(cuStreamGetAttribute, (CUstream s, CUstreamAttrID a, CUstreamAttrValue *v), get_attribute, s, a, v)
 
-static CUresult set_attribute(CUstream h, CUstreamAttrID a SG_UNUSED, const CUstreamAttrValue *v, bool pt)
+static CUresult set_attribute(CUstream h, CUstreamAttrID a, const CUstreamAttrValue *v, bool pt)
 {
     CUstream s;
     CUresult r;
 
     SG_ENTER();
     r = sg_stream_of(h, pt, &s);
-    return r == CUDA_SUCCESS && !v ? CUDA_ERROR_INVALID_VALUE : r;
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (!v || (!kept(s, a) && a != CU_LAUNCH_ATTRIBUTE_PRIORITY))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (kept(s, a)) {
+        *kept(s, a) = *v;
+        return CUDA_SUCCESS;
+    }
+    s->priority = in_range(s->ctx, v->priority);
+    sg_tell(SG_OP_STREAM_PRIORITY, s->slot, (uint8_t)(int8_t)s->priority);
+    return CUDA_SUCCESS;
 }
 BOTH(cuStreamSetAttribute, (CUstream s, CUstreamAttrID a, const CUstreamAttrValue *v), set_attribute, s, a, v)
 
@@ -343,7 +375,14 @@ static CUresult copy_attributes(CUstream dst, CUstream src, bool pt)
 
     SG_ENTER();
     r = sg_stream_of(dst, pt, &d);
-    return r == CUDA_SUCCESS ? sg_stream_of(src, pt, &s) : r;
+    if (r == CUDA_SUCCESS)
+        r = sg_stream_of(src, pt, &s);
+    if (r != CUDA_SUCCESS || s == d)
+        return r;
+    memcpy(d->attributes, s->attributes, sizeof(d->attributes));
+    d->priority = s->priority;
+    sg_tell(SG_OP_STREAM_PRIORITY, d->slot, (uint8_t)(int8_t)d->priority);
+    return CUDA_SUCCESS;
 }
 BOTH(cuStreamCopyAttributes, (CUstream dst, CUstream src), copy_attributes, dst, src)
 

@@ -76,6 +76,8 @@
 #define SG_USE_CONTEXT 9u
 #define SG_USES 10u
 
+#define SG_OP_STREAM_PRIORITY 128u /* a: slot, b: priority, 8 bits; no answer */
+
 #define SG_KIND_CUDA 1u
 #define SG_KIND_NVML 2u
 #define SG_KIND_CLOCK 3u /* the time library of a program on a virtual clock */

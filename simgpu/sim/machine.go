@@ -207,6 +207,9 @@ func (m *Machine) AddStream(c *Context, kind StreamKind, priority int, owner any
 	return s
 }
 
+// SetPriority changes the priority of s for what has not begun.
+func (m *Machine) SetPriority(s *Stream, priority int) { s.priority = priority }
+
 // Submit puts op at the end of s. The caller has advanced to the moment of
 // submission. It returns the operation's sequence number in s, from 1, or 0 if
 // the context takes no more work.

@@ -36,6 +36,8 @@ const (
 	OpUtilization   = 15
 	OpSamples       = 16
 
+	OpStreamPriority = 128
+
 	OpCondition = 48
 
 	PartKernel   = 0

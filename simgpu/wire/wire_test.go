@@ -105,6 +105,7 @@ func TestHeader(t *testing.T) {
 		"SG_OP_PROCESSES":       OpProcesses,
 		"SG_OP_UTILIZATION":     OpUtilization,
 		"SG_OP_SAMPLES":         OpSamples,
+		"SG_OP_STREAM_PRIORITY": OpStreamPriority,
 		"SG_KIND_CUDA":          KindCUDA,
 		"SG_KIND_NVML":          KindNVML,
 		"SG_STREAM_BLOCKING":    StreamBlocking,

@@ -45,7 +45,9 @@ int main(void)
     CUlaunchConfig c = {.gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1024, .blockDimY = 1, .blockDimZ = 1,
                         .attrs = &a, .numAttrs = 1};
     int n, grid, block, least, greatest;
+    CUstreamAttrValue v = {0};
     CUstream s;
+    CUevent e;
     size_t bytes;
 
     f = function(m, "k");
@@ -97,6 +99,30 @@ int main(void)
     OK(cuStreamCreateWithPriority(&s, 0, -100));
     OK(cuStreamGetPriority(s, &n));
     TRUE(n == greatest);
+    v.priority = -2;
+    OK(cuStreamSetAttribute(s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
+    OK(cuStreamGetPriority(s, &n));
+    TRUE(n == -2);
+    v.syncPolicy = 3;
+    OK(cuStreamSetAttribute(s, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &v));
+    v.syncPolicy = 0;
+    OK(cuStreamGetAttribute(s, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &v));
+    TRUE(v.syncPolicy == 3);
+    WANT(cuStreamGetAttribute(s, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &v), CUDA_ERROR_INVALID_VALUE);
+
+    /* An event of a launch is recorded, and may not have times. */
+    OK(cuEventCreate(&e, 0));
+    a.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+    a.value.launchCompletionEvent.event = e;
+    c.blockDimX = 32;
+    c.hStream = s;
+    WANT(cuLaunchKernelEx(&c, f, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuEventDestroy_v2(e));
+    OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    a.value.launchCompletionEvent.event = e;
+    OK(cuLaunchKernelEx(&c, f, NULL, NULL));
+    OK(cuEventSynchronize(e));
+    OK(cuStreamQuery(s));
     OK(cuCtxSynchronize());
     OK(cuCtxDestroy_v2(ctx));
     return 0;
