@@ -87,6 +87,7 @@ type stream struct {
 	ctx     *clientContext
 	slot    uint32
 	sim     *sim.Stream
+	sms     uint32 // multiprocessors its kernels may use; 0: its context's
 	base    uint64 // position of the slot when the stream began: positions never go back
 	done    uint64 // position reached
 	traced  []tracedOp

@@ -83,6 +83,11 @@ func (h *Host) submit(c *client, e *wire.Entry) {
 	}
 	s := c.streams[e.Stream]
 	cc := s.ctx
+	if s.sms > 0 { // a green context's
+		share := *cc
+		share.sms = min(s.sms, h.gpus[cc.gpu].info.Multiprocessors)
+		cc = &share
+	}
 	op := sim.Op{}
 	switch e.Kind {
 	case wire.EntryKernel:

@@ -49,6 +49,7 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if err != nil {
 			return fail(wire.CUDAOutOfMemory)
 		}
+		c.streams[slot].sms = uint32(req.B >> 8 & 0xffff) //nolint:gosec // masked
 		rep.A, rep.B = uint64(slot), c.streams[slot].base
 	case wire.OpStreamDestroy:
 		if req.A >= wire.StreamSlots || c.streams[req.A] == nil {

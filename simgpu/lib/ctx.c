@@ -97,7 +97,8 @@ static CUresult begin(CUcontext c, CUdevice dev, unsigned flags)
     c->id = (uint32_t)rep.a;
     c->dev = dev;
     c->flags = flags;
-    c->streams = NULL;
+    c->streams = c->joiner = NULL;
+    c->gate_generation = 0;
     c->serial = sg_serial();
     memset(c->peers, 0, sizeof(c->peers));
     memset(c->limits, 0, sizeof(c->limits));
@@ -114,6 +115,8 @@ static CUresult begin(CUcontext c, CUdevice dev, unsigned flags)
 /* Ends a context with all that belongs to it. The lock is held. */
 static void end(CUcontext c)
 {
+    if (c->primary)
+        sg_green_end(c);
     c->alive = false;
     while (c->streams) {
         CUstream s = c->streams;

@@ -29,15 +29,11 @@ static int take_slot(void)
     return -1;
 }
 
-SG_API CUresult cuEventCreate(CUevent *pe, unsigned int flags)
+CUresult sg_event_new(CUcontext c, unsigned flags, CUevent *ret)
 {
-    CUevent e;
+    CUevent e = sg_object_new(sizeof(*e));
     int slot;
 
-    SG_ENTER_CTX(c);
-    if (!pe || flags & ~7u || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
-        return CUDA_ERROR_INVALID_VALUE;
-    e = sg_object_new(sizeof(*e));
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
     sg_lock();
@@ -51,8 +47,25 @@ SG_API CUresult cuEventCreate(CUevent *pe, unsigned int flags)
     e->slot = (uint32_t)slot;
     e->ctx = c;
     e->flags = flags;
-    *pe = e;
+    *ret = e;
     return CUDA_SUCCESS;
+}
+
+SG_API CUresult cuEventCreate(CUevent *pe, unsigned int flags)
+{
+    SG_ENTER_CTX(c);
+    if (!pe || flags & ~7u || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_event_new(c, flags, pe);
+}
+
+/* The lock is held. */
+void sg_event_drop(CUevent e)
+{
+    slots.used[e->slot / 64] &= ~(1ull << (e->slot % 64));
+    free(e->deps);
+    free(e->edges);
+    sg_object_free(e, sizeof(*e));
 }
 
 SG_API CUresult cuEventDestroy_v2(CUevent e)
@@ -61,12 +74,8 @@ SG_API CUresult cuEventDestroy_v2(CUevent e)
     if (!sg_is(e, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     sg_lock();
-    slots.used[e->slot / 64] &= ~(1ull << (e->slot % 64));
-    e->magic = 0;
+    sg_event_drop(e);
     sg_unlock();
-    free(e->deps);
-    free(e->edges);
-    sg_object_free(e, sizeof(*e));
     return CUDA_SUCCESS;
 }
 
@@ -88,7 +97,7 @@ static CUresult record(CUevent e, CUstream h, unsigned flags, bool pt)
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS && s->ctx != e->ctx)
+    if (r == CUDA_SUCCESS && s->ctx->id != e->ctx->id) /* a green context is the primary one */
         r = CUDA_ERROR_INVALID_HANDLE;
     if (r == CUDA_SUCCESS)
         r = sg_capturing(s, &capturing);

@@ -285,6 +285,14 @@ CUresult sg_mem_free(CUdeviceptr p, enum sg_kind kind, bool wait)
     return free_of(p, same, kind, wait);
 }
 
+void sg_mem_adopt(CUcontext from, CUcontext to)
+{
+    for (size_t i = 0; i < table.n; i++) {
+        if (table.v[i].ctx == from)
+            table.v[i].ctx = to;
+    }
+}
+
 /* Frees what belongs to a context that ends. The lock is held. */
 void sg_mem_free_context(CUcontext ctx)
 {

@@ -165,6 +165,15 @@ static void renumber(CUmodule m)
 }
 
 /* The lock is held. */
+void sg_module_adopt(CUcontext from, CUcontext to)
+{
+    for (CUmodule m = all; m; m = m->next) {
+        if (m->ctx == from)
+            m->ctx = to;
+    }
+}
+
+/* The lock is held. */
 void sg_module_free_context(CUcontext ctx)
 {
     for (CUmodule m = all, next; m; m = next) {

@@ -72,6 +72,9 @@ enum sg_magic {
     SG_NODE = 0x53474e44,
     SG_EXEC = 0x53474558,
     SG_HIDDEN = 0x53474849, /* a graph or node of an executable graph */
+    SG_GREEN = 0x53474743,
+    SG_RESOURCE_DESC = 0x53475244,
+    SG_CALLBACK = 0x53474342,
     SG_POOL = 0x5347504f,
     SG_ARRAY = 0x53474152,
     SG_LINK = 0x53474c4b,
@@ -115,6 +118,11 @@ struct CUctx_st {
     unsigned attached; /* cuCtxAttach */
     uint32_t peers[SG_MAX_GPUS]; /* contexts that it may access; 0: none */
     struct sg_growth growth;
+    CUgreenCtx green;  /* that this is the context of */
+    unsigned sms;      /* multiprocessors that its streams may use; 0: all */
+    CUstream joiner;   /* for events of the whole context */
+    uint32_t gate_slot; /* what all work from now on waits for */
+    uint64_t gate_generation;
     CUcontext next;
 };
 
@@ -136,6 +144,7 @@ struct CUstream_st {
     CUgraphNode *deps; /* newest captured nodes */
     CUgraphEdgeData *edges; /* how the next one depends on each */
     size_t ndeps;
+    CUevent joint; /* by which others wait for what it holds */
     CUstream next;
 };
 
@@ -291,6 +300,14 @@ void sg_stream_drop(CUstream s); /* frees the object only; the lock is held */
 CUresult sg_stream_drain(CUstream s);
 /* For calls that work at once: refuses a stream that captures. */
 CUresult sg_stream_for_sync(bool per_thread, CUstream *ret);
+
+/* ---- green contexts (green.c) -------------------------------------------- */
+void sg_green_end(CUcontext primary); /* the lock is held */
+/* What belongs to a context that ends becomes another one's. The lock is held. */
+void sg_mem_adopt(CUcontext from, CUcontext to);
+void sg_module_adopt(CUcontext from, CUcontext to);
+CUresult sg_event_new(CUcontext c, unsigned flags, CUevent *ret);
+void sg_event_drop(CUevent e); /* the lock is held */
 
 /* ---- copies (copy.c, memset.c) -------------------------------------------- */
 CUresult sg_copy_check(const CUDA_MEMCPY3D *c);

@@ -7,7 +7,7 @@
 /* Makes a stream. The lock is held. */
 CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priority, CUstream *ret)
 {
-    struct sg_request req = {.op = SG_OP_STREAM_CREATE, .ctx = ctx->id, .a = kind, .b = (uint8_t)(int8_t)priority};
+    struct sg_request req = {.op = SG_OP_STREAM_CREATE, .ctx = ctx->id, .a = kind, .b = (uint8_t)(int8_t)priority | (uint64_t)ctx->sms << 8};
     struct sg_reply rep;
     CUstream s;
     CUresult r = sg_call(&req, NULL, &rep, NULL, 0, NULL);
@@ -30,13 +30,15 @@ CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priorit
     s->next = ctx->streams;
     ctx->streams = s;
     *ret = s;
-    return CUDA_SUCCESS;
+    return ctx->gate_generation ? sg_submit(s, SG_ENTRY_WAIT, ctx->gate_slot, ctx->gate_generation, NULL) : CUDA_SUCCESS;
 }
 
 void sg_stream_drop(CUstream s)
 {
     free(s->deps);
     free(s->edges);
+    if (s->joint)
+        sg_event_drop(s->joint);
     s->magic = 0;
     sg_object_free(s, sizeof(*s));
 }
@@ -149,7 +151,11 @@ SG_API CUresult cuStreamDestroy_v2(CUstream s)
         *p = s->next;
     sg_unlock();
     sg_rpc(SG_OP_STREAM_DESTROY, 0, 0, s->slot, NULL);
+    sg_lock();
+    if (s->ctx->joiner == s)
+        s->ctx->joiner = NULL;
     sg_stream_drop(s);
+    sg_unlock();
     return CUDA_SUCCESS;
 }
 
@@ -291,9 +297,14 @@ BOTH(cuStreamGetCtx, (CUstream s, CUcontext *ctx), get_ctx, s, ctx)
 
 static CUresult get_ctx_v2(CUstream h, CUcontext *ctx, CUgreenCtx *green, bool pt)
 {
-    if (green)
-        *green = NULL;
-    return get_ctx(h, ctx, pt);
+    CUresult r = get_ctx(h, ctx, pt);
+
+    /* One of the two says which context it is. */
+    if (r == CUDA_SUCCESS && green)
+        *green = (*ctx)->green;
+    if (r == CUDA_SUCCESS && green && *green)
+        *ctx = NULL;
+    return r;
 }
 BOTH(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green), get_ctx_v2, s, ctx, green)
 

@@ -34,7 +34,7 @@
                                * CUDA client before it of sg_shared and sg_kicks */
 #define SG_OP_CTX_CREATE 2u   /* gpu; answers a: context */
 #define SG_OP_CTX_DESTROY 3u  /* ctx */
-#define SG_OP_STREAM_CREATE 4u /* ctx, a: stream kind; answers a: slot, b: its position */
+#define SG_OP_STREAM_CREATE 4u /* ctx, a: stream kind, b: priority & 0xff, multiprocessors << 8; answers a: slot, b: its position */
 #define SG_OP_STREAM_DESTROY 5u /* a: slot */
 #define SG_OP_FUNCTION 6u     /* data: name; answers a: function */
 #define SG_OP_ALLOC 7u        /* gpu, a: bytes, b: use; answers a: handle, b: bytes taken */

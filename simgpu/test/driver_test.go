@@ -35,6 +35,7 @@ var programs = []string{
 	"capture",
 	"graphnodes",
 	"graphmem",
+	"green",
 	"handles",
 	"image",
 	"memops",
@@ -46,7 +47,7 @@ var programs = []string{
 
 func TestPrograms(t *testing.T) {
 	n := up(t, "--gpus", "2", "--kernel-time", "slow5ms=5ms", "--kernel-time", "ms=1ms", "--kernel-time", "ten_ms=10ms",
-		"--condition", "loop=4", "--condition", "yes=1")
+		"--kernel-time", "waves=1ms/wave", "--condition", "loop=4", "--condition", "yes=1")
 	if err := n.admin.SetConditions(context.Background(), map[string]uint64{"loop": 5, "third": 2}); err != nil {
 		t.Fatal(err)
 	}
