@@ -55,6 +55,8 @@ type client struct {
 	nextMem    uint64
 	graphs     map[uint32]*graph
 	nextGr     uint32
+	inBranches int // operations of graphs' branches in the model
+	markGen    uint64
 	graphParts int                 // over all graphs
 	events     map[uint32]struct{} // slots that the model knows
 	pending    int                 // operations in the model
@@ -93,6 +95,9 @@ type stream struct {
 	traced  []tracedOp
 	last    int64 // virtual clock: when its newest operation was submitted
 	closing bool  // the slot is free when the stream has run dry
+
+	priority int
+	branches [wire.PartBranches]*branch // of graphs
 }
 
 var errFull = errors.New("too many clients")
@@ -252,7 +257,7 @@ func (h *Host) addStream(c *client, cc *clientContext, kind sim.StreamKind, prio
 		if c.streams[slot] != nil {
 			continue
 		}
-		s := &stream{c: c, ctx: cc, slot: slot, base: c.position[slot], done: c.position[slot]}
+		s := &stream{c: c, ctx: cc, slot: slot, base: c.position[slot], done: c.position[slot], priority: priority}
 		s.sim = h.machine.AddStream(cc.sim, kind, priority, s)
 		store64(&c.shm.Stream[slot].Done, s.base)
 		c.streams[slot] = s
@@ -265,6 +270,11 @@ func (h *Host) addStream(c *client, cc *clientContext, kind sim.StreamKind, prio
 // freeStream gives a slot back. What is still queued counts as done: a thread
 // that waits for it must not wait for ever.
 func (c *client) freeStream(s *stream) {
+	for _, x := range s.branches {
+		if x != nil {
+			x.ended(x.ops)
+		}
+	}
 	if n := s.sim.Len(); n > 0 {
 		s.done += uint64(n)
 		store64(&c.shm.Stream[s.slot].Done, s.done)

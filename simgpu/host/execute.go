@@ -99,8 +99,9 @@ func (h *Host) submit(c *client, e *wire.Entry) {
 			return
 		}
 		times := graphTimes(e)
-		op = h.graphOp(cc, g, times)
 		c.launches += g.kernels * times
+		h.submitGraph(s, cc, e, g, times)
+		return
 	case wire.EntryEvent, wire.EntryWait:
 		if e.Arg >= wire.EventSlots {
 			return
@@ -117,17 +118,26 @@ func (h *Host) submit(c *client, e *wire.Entry) {
 	default:
 		return
 	}
+	h.submitOp(s, e, op)
+}
+
+// submitOp puts the operation of an entry into the model, and reports whether
+// the context took it.
+func (h *Host) submitOp(s *stream, e *wire.Entry, op sim.Op) bool {
+	c := s.c
 	c.pending++
 	h.submitted(s, e)
-	if h.machine.Submit(s.sim, op) == 0 {
-		h.refused(s)
-		// The context is broken. Nobody is to wait for what it does not do.
-		c.pending--
-		s.base++
-		s.done++
-		store64(&c.shm.Stream[s.slot].Done, s.done)
-		c.wake = true
+	if h.machine.Submit(s.sim, op) != 0 {
+		return true
 	}
+	h.refused(s)
+	// The context is broken. Nobody is to wait for what it does not do.
+	c.pending--
+	s.base++
+	s.done++
+	store64(&c.shm.Stream[s.slot].Done, s.done)
+	c.wake = true
+	return false
 }
 
 // breakContext ends the work of a context with a sticky error.

@@ -53,15 +53,15 @@ func TestKernelOps(t *testing.T) {
 		t.Errorf("a length did not change: %v", err)
 	}
 	g := graph{parts: []wire.GraphPart{{Function: k, Count: 3}, {Function: other, Count: 2}}}
-	if got := h.graphOp(cc, &g, 1); got.Dur != 3e6+2e9 {
+	if got := h.planGraph(cc, &g, 1).sum; got.Dur != 3e6+2e9 {
 		t.Errorf("graph runs %d ns", got.Dur)
 	}
 	g.parts[1].Count = 1<<32 - 1
-	if got := h.graphOp(cc, &g, 1); got.Dur > maxKernelTime.Nanoseconds() || got.Dur < maxKernelTime.Nanoseconds()-2e9 {
+	if got := h.planGraph(cc, &g, 1).sum; got.Dur > maxKernelTime.Nanoseconds() || got.Dur < maxKernelTime.Nanoseconds()-2e9 {
 		t.Errorf("an endless graph runs %d ns", got.Dur)
 	}
 	g.parts = append([]wire.GraphPart{{Function: h.names.intern("bad"), Count: 5}}, g.parts...)
-	if got := h.graphOp(cc, &g, 1); got.Dur != 2e6 || got.Fault != 719 {
+	if got := h.planGraph(cc, &g, 1).sum; got.Dur != 2e6 || got.Fault != 719 {
 		t.Errorf("a graph that fails at once: %+v", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"maps"
 
-	"github.com/gpushare/gpushare/simgpu/sim"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
 
@@ -25,29 +24,7 @@ const (
 type graph struct {
 	parts   []wire.GraphPart
 	kernels uint64
-}
-
-// graphOp describes times runs of a graph as one operation.
-func (h *Host) graphOp(cc *clientContext, g *graph, times uint64) sim.Op {
-	sum := sim.Op{Kind: sim.Exec, Tag: 1 << 62}
-	most := maxKernelTime.Nanoseconds()
-	for _, p := range g.parts {
-		if p.Kind != wire.PartKernel {
-			continue
-		}
-		one := h.kernelOp(cc, p.Function, p.Shape)
-		n := uint64(p.Count)
-		if one.Fault != 0 {
-			n = min(n, 1)
-		}
-		sum.Dur = min(most, sum.Dur+repeated(one.Dur, n))
-		if one.Fault != 0 && n > 0 {
-			sum.Fault = one.Fault
-			return sum
-		}
-	}
-	sum.Dur = repeated(sum.Dur, times)
-	return sum
+	waited  map[point]bool // that joins name
 }
 
 // repeated returns how long times runs of length d take, at most maxKernelTime.
@@ -93,6 +70,12 @@ func (h *Host) defineGraph(c *client, req *wire.Request, data []byte) (wire.Repl
 			kernels += uint64(p.Count)
 		}
 		parts = append(parts, p)
+		if p.Kind == wire.PartJoin {
+			if g.waited == nil {
+				g.waited = map[point]bool{}
+			}
+			g.waited[point{p.Other, p.Bytes}] = true
+		}
 	}
 	if req.Op == wire.OpGraphDefine {
 		for c.nextGr++; c.nextGr == 0 || c.graphs[c.nextGr] != nil; c.nextGr++ {

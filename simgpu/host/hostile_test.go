@@ -244,7 +244,7 @@ func TestNonsenseInTheRing(t *testing.T) {
 		}
 		_, g := c.ask(wire.Request{Op: wire.OpGraphDefine}, encodeParts(t,
 			wire.GraphPart{Function: 1, Count: 1<<32 - 1}, wire.GraphPart{Kind: wire.PartJoin, Branch: 3, Other: 15},
-			wire.GraphPart{Kind: wire.PartCopyHtoD, Branch: 15, Bytes: 1<<64 - 1}))
+			wire.GraphPart{Kind: wire.PartCopy, Branch: 15, Bytes: 1<<64 - 1}))
 		for range 3000 {
 			if load64(&c.shm.Head)-load64(&c.shm.Tail) >= wire.RingEntries {
 				h.kick()

@@ -20,7 +20,11 @@ type sink Host
 var _ sim.Sink = (*sink)(nil)
 
 func (k *sink) Done(ss *sim.Stream, seq uint64, t sim.Time) {
-	s := ss.Owner.(*stream)
+	s, ok := ss.Owner.(*stream)
+	if !ok {
+		ss.Owner.(*branch).ended(seq)
+		return
+	}
 	c := s.c
 	before := s.done
 	c.pending -= int(s.base + seq - s.done)
@@ -38,7 +42,7 @@ func (k *sink) Done(ss *sim.Stream, seq uint64, t sim.Time) {
 
 func (k *sink) Recorded(e sim.EventID, gen uint64, t sim.Time) {
 	c := k.clients[uint32(e>>32)]
-	if c == nil {
+	if c == nil || uint32(e) >= wire.EventSlots { // of the branches of a graph
 		return
 	}
 	slot := &c.shm.Event[uint32(e)%wire.EventSlots]
@@ -57,11 +61,15 @@ func (k *sink) HostDue(ss *sim.Stream, seq uint64, t sim.Time) {
 }
 
 func (k *sink) Began(ss *sim.Stream, _ uint64, t sim.Time) {
-	k.trace.head(ss.Owner.(*stream), trace.Begin, t)
+	if s, ok := ss.Owner.(*stream); ok {
+		k.trace.head(s, trace.Begin, t)
+	}
 }
 
 func (k *sink) Preempted(ss *sim.Stream, _ uint64, t sim.Time) {
-	k.trace.head(ss.Owner.(*stream), trace.Preempt, t)
+	if s, ok := ss.Owner.(*stream); ok {
+		k.trace.head(s, trace.Preempt, t)
+	}
 }
 
 func (k *sink) Ran(sc *sim.Context, on sim.EngineKind, from, to, ns sim.Time) {

@@ -21,8 +21,9 @@ struct run {
     struct sg_move *moves;
     size_t nmoves;
     unsigned branches;
-    size_t parts[BRANCHES];           /* of each branch so far */
-    size_t seen[BRANCHES][BRANCHES];  /* parts of another branch that one is behind */
+    uint64_t parts[BRANCHES];          /* of each branch so far */
+    uint64_t seen[BRANCHES][BRANCHES]; /* parts of another branch that one is behind */
+    bool growing; /* the newest part may take in a kernel that is like it */
     CUgraphNode tail[BRANCHES];
     unsigned generation; /* moves at each flush: nodes before it are done */
 };
@@ -31,6 +32,8 @@ struct run {
 struct place {
     uint32_t branch;
     unsigned generation;
+    uint64_t end;    /* parts of the branch up to the node */
+    unsigned fan;    /* nodes that depend on it */
 };
 
 /* Tells the host process about the parts. */
@@ -103,13 +106,12 @@ static CUresult part(struct run *x, const struct sg_graph_part *p)
 {
     struct sg_graph_part *last = x->n ? &x->v[x->n - 1] : NULL;
 
-    if (last && p->kind == SG_PART_KERNEL && last->count < UINT32_MAX) {
+    if (last && x->growing && p->kind == SG_PART_KERNEL && last->count < UINT32_MAX) {
         struct sg_graph_part same = *last;
 
         same.count = 1;
         if (!memcmp(&same, p, sizeof(same))) {
             last->count++;
-            x->parts[p->branch]++;
             return CUDA_SUCCESS;
         }
     }
@@ -123,7 +125,9 @@ static CUresult part(struct run *x, const struct sg_graph_part *p)
         x->cap = cap;
     }
     x->v[x->n++] = *p;
-    x->parts[p->branch]++;
+    x->growing = true;
+    if (p->kind != SG_PART_JOIN)
+        x->parts[p->branch]++;
     return CUDA_SUCCESS;
 }
 
@@ -152,10 +156,10 @@ static CUresult enter(struct run *x, CUgraphNode n, const struct place *at, uint
         struct sg_graph_part join = {.kind = SG_PART_JOIN, .branch = b};
 
         if (d->generation != x->generation || d->branch == NOWHERE || d->branch == b ||
-            x->seen[b][d->branch] >= x->parts[d->branch])
+            x->seen[b][d->branch] >= d->end)
             continue;
         join.other = d->branch;
-        x->seen[b][d->branch] = x->parts[d->branch];
+        join.bytes = x->seen[b][d->branch] = d->end;
         r = part(x, &join);
     }
     *ret = b;
@@ -196,10 +200,10 @@ static CUresult move(struct run *x, CUgraphNode n, uint32_t branch)
         const CUDA_MEMCPY3D *c = &n->p.memcpy;
 
         v[x->nmoves].copy = *c;
-        p.kind = c->srcMemoryType == CU_MEMORYTYPE_HOST ? SG_PART_COPY_HTOD
-                 : c->dstMemoryType == CU_MEMORYTYPE_HOST ? SG_PART_COPY_DTOH
-                                                          : SG_PART_COPY_DTOD;
+        p.kind = SG_PART_COPY;
         p.bytes = c->WidthInBytes * c->Height * c->Depth;
+        if (p.bytes)
+            p.function = sg_copy_way(c).arg;
     }
     x->nmoves++;
     return p.bytes ? part(x, &p) : CUDA_SUCCESS;
@@ -250,9 +254,13 @@ static CUresult compile(struct run *x, CUgraph g, uint32_t branch)
 
     if (r != CUDA_SUCCESS)
         return r;
-    at = malloc((g->n + 1) * sizeof(*at));
+    at = calloc(g->n + 1, sizeof(*at));
     if (!at)
         r = CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; at && i < g->n; i++) {
+        for (size_t d = 0; d < g->nodes[i]->ndeps; d++)
+            at[g->nodes[i]->deps[d]->order].fan++;
+    }
     for (size_t i = 0; i < g->n && r == CUDA_SUCCESS; i++) {
         CUgraphNode n = order[i];
         uint32_t b = branch;
@@ -262,7 +270,9 @@ static CUresult compile(struct run *x, CUgraph g, uint32_t branch)
             r = enter(x, n, at, &b);
         if (r != CUDA_SUCCESS)
             break;
-        at[k] = (struct place){b, x->generation};
+        at[k].branch = b;
+        at[k].generation = x->generation;
+        at[k].end = x->parts[b];
         if (n->disabled)
             continue;
         switch (n->type) {
@@ -297,6 +307,9 @@ static CUresult compile(struct run *x, CUgraph g, uint32_t branch)
             if (r == CUDA_SUCCESS && !step(x->to, kind_of[n->type], n))
                 r = CUDA_ERROR_OUT_OF_MEMORY;
         }
+        if (at[k].generation == x->generation)
+            at[k].end = x->parts[b];
+        x->growing = x->growing && at[k].fan <= 1; /* others wait for this one alone */
     }
     free(at);
     free(order);

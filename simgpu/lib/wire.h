@@ -113,11 +113,9 @@
 
 /* ---- pieces of a graph ------------------------------------------------- */
 #define SG_PART_KERNEL 0u
-#define SG_PART_COPY_HTOD 1u
-#define SG_PART_COPY_DTOH 2u
-#define SG_PART_COPY_DTOD 3u
-#define SG_PART_FILL 4u
-#define SG_PART_JOIN 5u
+#define SG_PART_COPY 1u
+#define SG_PART_FILL 2u
+#define SG_PART_JOIN 3u
 #define SG_PART_BRANCHES 16u
 
 #define SG_RING_ENTRIES 1024u
@@ -197,13 +195,13 @@ struct sg_gpu_info {
 /* One piece of a graph's device work, in an order in which the pieces may run. */
 struct sg_graph_part {
     uint32_t kind; /* SG_PART_… */
-    uint32_t function;
+    uint32_t function; /* copy: arg of a ring entry */
     uint32_t count; /* kernel: how often, one after another */
     uint32_t branch; /* below SG_PART_BRANCHES: pieces of one branch run in order */
-    uint32_t other; /* join: branch waits for what this one holds so far */
+    uint32_t other; /* join: branch waits for the first bytes pieces of this one */
     uint32_t reserved;
     uint64_t shape; /* kernel: its grid, as in a ring entry */
-    uint64_t bytes; /* copy, fill */
+    uint64_t bytes; /* copy, fill; join: see there (joins themselves do not count) */
     uint64_t reserved2;
 };
 

@@ -301,6 +301,12 @@ func (e *engine) begin(s *Stream) {
 			e.m.events[op.Event] = op.Gen
 		}
 		e.m.sink.Recorded(op.Event, op.Gen, e.m.now)
+	case Fork:
+		if e.m.events[op.Event] < op.Gen {
+			e.m.events[op.Event] = op.Gen
+		}
+		op.Kind, op.Event = Wait, op.Join
+		return
 	case Host:
 		op.hostDue = true
 		e.m.sink.HostDue(s, s.done+1, e.m.now)

@@ -25,13 +25,15 @@ const Never Time = 1<<63 - 1
 type Kind uint8
 
 // Exec occupies an engine for Dur. Mark records an event. Wait holds the
-// stream until an event is recorded. Host holds it until Release. The last
-// three take place on the engine of the operation before them.
+// stream until an event is recorded. Host holds it until Release. Fork records
+// an event, then holds the stream until another one is. All but the first take
+// place on the engine of the operation before them.
 const (
 	Exec Kind = iota
 	Mark
 	Wait
 	Host
+	Fork
 )
 
 // EngineKind names an engine of a GPU.
@@ -54,12 +56,14 @@ type EventID uint64
 type Op struct {
 	Kind  Kind
 	On    EngineKind // Exec
+	Here  bool       // Wait: on that engine, since the next operation is
 	SMs   int        // Exec on Compute: multiprocessors that it can use; 0: all
 	Fault int32      // Exec: not 0: its end breaks the context, with this code
 	Dur   Time       // Exec: length on an otherwise idle engine
 	Tag   uint64     // the caller's own word for it, told to Began and Preempted
-	Event EventID    // Mark, Wait
-	Gen   uint64     // Mark: this record's number; Wait: the record waited for
+	Event EventID    // Mark, Wait, Fork: recorded
+	Gen   uint64     // Mark: this record's number; Wait: the record waited for; Fork: both
+	Join  EventID    // Fork: waited for
 }
 
 // Sink is told what happens, in simulated order. It must not call back into

@@ -67,7 +67,7 @@ func (s *Stream) push(op Op, ordinal uint64) uint64 {
 	if op.Kind != Exec || op.Dur < 0 {
 		op.Dur = 0
 	}
-	if op.Kind != Exec || op.On >= engineKinds {
+	if (op.Kind != Exec && !op.Here) || op.On >= engineKinds {
 		op.On = s.home
 	}
 	s.home = op.On

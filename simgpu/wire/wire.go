@@ -41,11 +41,9 @@ const (
 	OpCondition = 48
 
 	PartKernel   = 0
-	PartCopyHtoD = 1
-	PartCopyDtoH = 2
-	PartCopyDtoD = 3
-	PartFill     = 4
-	PartJoin     = 5
+	PartCopy     = 1
+	PartFill     = 2
+	PartJoin     = 3
 	PartBranches = 16
 
 	KindCUDA  = 1
