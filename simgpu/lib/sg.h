@@ -30,7 +30,6 @@
 
 #define SG_PAGE 4096u
 #define SG_ALLOC_UNIT 512u
-#define SG_MAX_SHARED_MEM 232448u /* dynamic shared memory of a block, bytes */
 
 /* ---- connection (conn.c, ring.c) --------------------------------------- */
 struct sg_conn {

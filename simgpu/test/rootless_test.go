@@ -4,6 +4,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,5 +91,22 @@ func TestWithoutRoot(t *testing.T) {
 	as("bin/simgpu", "kernel-time", "--dir", dir, "k=1ms")
 	if out := as("bin/simgpu", "status", "--dir", dir, "-o", "json"); !strings.Contains(out, `"simulated": true`) {
 		t.Errorf("status: %s", out)
+	}
+}
+
+// TestRootOfNothing: root of a user namespace may not make device nodes either.
+func TestRootOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	script := fmt.Sprintf("%s up --dir %s --lib-dir %s --detach && cat %s/log && %s down --dir %s",
+		binary, dir, filepath.Join(build, "lib"), dir, binary, dir)
+	out, err := exec.Command("unshare", "--user", "--map-root-user", "sh", "-c", script).CombinedOutput()
+	if err != nil && strings.Contains(string(out), "unshare failed") {
+		t.Skipf("this machine has no user namespaces: %s", out)
+	}
+	if err != nil || !strings.Contains(string(out), "no containers") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "cdi", "nvidia.json")); err == nil {
+		t.Error("a CDI specification of devices that do not exist")
 	}
 }
