@@ -5,6 +5,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -153,16 +154,15 @@ const maxSeen = 128
 type thread struct {
 	path   string
 	inner  uint32 // its number as its process has it
-	call   int    // descriptor of its syscall file, or -1
-	runs   int    // and of its schedstat file
-	last   []byte // what the former said when the thread slept with no time set
-	buffer [256]byte
+	fds    [3]int // of its files stat, syscall and schedstat; -1: not open
+	last   []byte // what the second said when the thread slept with no time set
+	buffer [512]byte
 	zombie bool // it has ended, and others of its process have not
 	news   bool // it has done something since children were looked for
 }
 
 func newThread(pid uint32, name string) *thread {
-	t := &thread{path: fmt.Sprintf("/proc/%d/task/%s", pid, name), call: -1, runs: -1, news: true}
+	t := &thread{path: fmt.Sprintf("/proc/%d/task/%s", pid, name), fds: [3]int{-1, -1, -1}, news: true}
 	n, _ := strconv.ParseUint(name, 10, 32)
 	// Another number where the process lies in a namespace of its own.
 	b, _ := os.ReadFile(t.path + "/status")
@@ -184,76 +184,72 @@ func (p *process) forgetThreads() {
 }
 
 func (t *thread) close() {
-	for _, fd := range []*int{&t.call, &t.runs} {
-		if *fd >= 0 {
-			_ = unix.Close(*fd)
-			*fd = -1
+	for i, fd := range t.fds {
+		if fd >= 0 {
+			_ = unix.Close(fd)
 		}
+		t.fds[i] = -1
 	}
 }
 
 // look returns "" if the thread sleeps with no time set or is dead, else what it
 // does; ran is how often it has run.
 func (t *thread) look() (why string, ran uint64, dead bool) {
-	if t.call < 0 {
+	for i, name := range []string{"/stat", "/syscall", "/schedstat"} {
+		if t.fds[i] >= 0 {
+			continue
+		}
 		var err error
-		if t.call, err = unix.Open(t.path+"/syscall", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-			t.runs, err = unix.Open(t.path+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-		if err != nil && t.state() == 'X' {
-			return "", 0, true
-		}
-	}
-	n, err := unix.Pread(t.call, t.buffer[:], 0)
-	switch {
-	case err != nil && t.state() == 'X':
-		return "", 0, true
-	case err != nil:
-		if t.zombie = t.state() == 'Z'; t.zombie {
-			return "", 0, false
-		}
-		if t.call < 0 {
+		if t.fds[i], err = unix.Open(t.path+name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+				return "", 0, true
+			}
 			return "sleeps, and why cannot be seen from here", 0, false
 		}
+	}
+	// Its state is asked first and each time: a thread that is being woken still
+	// has the call in which it slept.
+	b, ok := t.read(0)
+	if !ok {
+		return "", 0, true
+	}
+	switch state := stateOf(b); state {
+	case 'X':
+		return "", 0, true
+	case 'Z':
+		t.zombie, t.news = true, true
+		return "", 0, false
+	case 'T', 't':
+		return "is stopped", 0, false
+	case 'S':
+	default:
 		return "runs", 0, false
 	}
-	if b := t.buffer[:n]; !bytes.Equal(b, t.last) {
+	if b, ok = t.read(1); !ok {
+		return "sleeps, and why cannot be seen from here", 0, false
+	}
+	if !bytes.Equal(b, t.last) {
 		t.last, t.news = t.last[:0], true
-		if why := t.judge(string(b)); why != "" {
+		if why := inCall(string(b)); why != "" {
 			return why, 0, false
 		}
 		t.last = append(t.last, b...)
 	}
-	if n, err = unix.Pread(t.runs, t.buffer[:], 0); err == nil {
-		if f := bytes.Fields(t.buffer[:n]); len(f) == 3 {
+	if b, ok = t.read(2); ok {
+		if f := bytes.Fields(b); len(f) == 3 {
 			ran, _ = strconv.ParseUint(string(f[2]), 10, 64)
 		}
 	}
 	return "", ran, false
 }
 
-func (t *thread) state() byte {
-	b, err := os.ReadFile(t.path + "/stat")
-	if err != nil {
-		return 'X'
-	}
-	return stateOf(b)
+func (t *thread) read(i int) ([]byte, bool) {
+	n, err := unix.Pread(t.fds[i], t.buffer[:], 0)
+	return t.buffer[:max(n, 0)], err == nil
 }
 
-// judge reads what /proc says of the call in which a thread is.
-func (t *thread) judge(call string) string {
-	switch t.state() {
-	case 'Z':
-		t.zombie = true
-		return ""
-	case 'X':
-		return ""
-	case 'T', 't':
-		return "is stopped"
-	case 'S':
-	default:
-		return "runs"
-	}
+// inCall reads what /proc says of the system call in which a thread sleeps.
+func inCall(call string) string {
 	f := strings.Fields(call)
 	if len(f) < 7 {
 		return "runs"

@@ -324,6 +324,36 @@ func TestAMinuteOfManyLaunches(t *testing.T) {
 	}
 }
 
+// A program that others start is waited for from its first moment, although it is
+// known to the clock only when it has begun.
+func TestProgramsThatStartProgramsStayOnTheClock(t *testing.T) {
+	n, _ := upVirtual(t)
+	if err := n.admin.HoldClock(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `sleep 3; (sleep 4; echo "$(date +%s)") | { read a; sleep 5; echo "$a $(date +%s)"; }`)
+	cmd.Env = append(os.Environ(), "SIMGPU_SOCKET="+filepath.Join(n.dir, "run", "sock"),
+		"LD_PRELOAD="+filepath.Join(n.dir, "lib", "libsimgpu-time.so"))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	eventually(t, 20*time.Second, func() error {
+		if len(n.clock().Clients) == 0 {
+			return errors.New("no client")
+		}
+		return nil
+	})
+	n.move(host.ClockMove{UntilNS: (100 * time.Second).Nanoseconds()})
+	ended(t, cmd)
+	epoch := host.VirtualEpoch.Unix()
+	if want := fmt.Sprintf("%d %d\n", epoch+7, epoch+12); out.String() != want {
+		t.Errorf("it says %q, want %q", out.String(), want)
+	}
+}
+
 func TestTheWallClockCannotBeMoved(t *testing.T) {
 	n := up(t)
 	if _, err := n.admin.StepClock(t.Context(), time.Second); err == nil {
