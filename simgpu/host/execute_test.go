@@ -115,3 +115,39 @@ func TestDeflatedUtilization(t *testing.T) {
 		t.Errorf("beside another: %d and %d %%", x.shown(1, true), x.shown(2, true))
 	}
 }
+
+// A client that goes on submitting to a broken context is told that all is
+// done, and costs the model nothing.
+func TestBrokenContextSwallowsWork(t *testing.T) {
+	h, path := serve(t)
+	if err := h.SetKernelTimes([]kernel.Rule{{Name: "bad", Spec: kernel.Spec{End: kernel.Trap}}}); err != nil {
+		t.Fatal(err)
+	}
+	c := join(t, path)
+	_, ctx := c.ask(wire.Request{Op: wire.OpCtxCreate}, nil)
+	_, slot := c.ask(wire.Request{Op: wire.OpStreamCreate, Ctx: uint32(ctx)}, nil)
+	_, bad := c.ask(wire.Request{Op: wire.OpFunction}, []byte("bad"))
+	submit := func(n int) {
+		for range n {
+			head := load64(&c.shm.Head)
+			c.shm.Ring[head%wire.RingEntries] = wire.Entry{Kind: wire.EntryKernel, Stream: uint32(slot), Arg: uint32(bad), Arg64: 1}
+			store64(&c.shm.Head, head+1)
+		}
+		h.Status() // simulates up to now
+	}
+	start := load64(&c.shm.Stream[slot].Done)
+	for round := range uint64(3) {
+		submit(500)
+		if got, want := load64(&c.shm.Stream[slot].Done)-start, 500*(round+1); got != want {
+			t.Errorf("round %d: %d operations done, want %d", round, got, want)
+		}
+	}
+	if got := c.shm.ContextFault[ctx%wire.ContextSlots]; got != wire.CUDALaunchFailed {
+		t.Errorf("the context's fault is %d, want %d", got, wire.CUDALaunchFailed)
+	}
+	if st := h.Status(); st.Processes[0].Pending != 0 {
+		t.Errorf("%d operations pending", st.Processes[0].Pending)
+	}
+	_ = c.conn.Close()
+	healthy(t, h, path)
+}

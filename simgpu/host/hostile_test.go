@@ -205,11 +205,16 @@ func TestMalformedMessages(t *testing.T) {
 func TestNonsenseRequests(t *testing.T) {
 	h, path := serve(t)
 	rng := rand.New(rand.NewSource(2))
+	var ops []uint32
+	for op := range uint32(20) {
+		ops = append(ops, op)
+	}
+	ops = append(ops, wire.OpStreamPriority)
 	for range 20 {
 		c := join(t, path)
 		for range 400 {
 			req := wire.Request{
-				Op: uint32(rng.Intn(20)), GPU: uint32(rng.Intn(3)), Ctx: uint32(rng.Intn(6)),
+				Op: ops[rng.Intn(len(ops))], GPU: uint32(rng.Intn(3)), Ctx: uint32(rng.Intn(6)),
 				A: uint64(rng.Intn(2000)), B: uint64(rng.Intn(5)),
 			}
 			if rng.Intn(4) == 0 {
@@ -220,7 +225,7 @@ func TestNonsenseRequests(t *testing.T) {
 			}
 			data := make([]byte, rng.Intn(3)*rng.Intn(400))
 			rng.Read(data)
-			if req.Op == wire.OpHostDone {
+			if req.Op == wire.OpHostDone || req.Op == wire.OpStreamPriority { // have no answer
 				_, _ = c.conn.Write(message(req, nil))
 				continue
 			}
@@ -254,7 +259,7 @@ func TestNonsenseInTheRing(t *testing.T) {
 				}
 			}
 			e := wire.Entry{
-				TimeNS: rng.Uint64(), Stream: uint32(rng.Intn(14)), Kind: uint32(rng.Intn(8)),
+				TimeNS: rng.Uint64(), Stream: uint32(rng.Intn(14)), Kind: uint32(rng.Intn(20)),
 				Arg: uint32(rng.Intn(70000)), Arg64: uint64(rng.Intn(3)),
 			}
 			if rng.Intn(20) == 0 {
