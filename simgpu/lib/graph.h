@@ -252,6 +252,8 @@ struct CUgraphExec_st {
     uint32_t last_slot;
     uint64_t last_position;
     CUevent order; /* of launches in different streams */
+    CUcontext ctx; /* in which it was made: it takes memory there */
+    uint64_t charge;
 };
 CUresult sg_exec_build(CUgraphExec e); /* makes the program anew */
 void sg_program_forget(struct sg_program *p);

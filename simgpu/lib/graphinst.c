@@ -55,6 +55,7 @@ static void release(void *arg)
 {
     CUgraphExec e = arg;
 
+    sg_grow_drop(e->ctx, e->charge);
     sg_graph_free(e->graph);
     sg_object_free(e, sizeof(*e));
 }
@@ -90,6 +91,9 @@ static CUresult instantiate(CUgraphExec *pe, CUgraph g, unsigned long long flags
     e->source_serial = g->serial;
     e->graph = sg_graph_copy_hidden(g);
     r = e->graph ? sg_exec_build(e) : CUDA_ERROR_OUT_OF_MEMORY;
+    e->ctx = sg_current();
+    if (r == CUDA_SUCCESS && e->ctx)
+        r = sg_grow_exec(e->ctx, g->n, &e->charge);
     if (r != CUDA_SUCCESS) {
         if (r == CUDA_ERROR_INVALID_VALUE)
             *ret_result = RESULT_STRUCTURE;

@@ -222,7 +222,7 @@ static void move(struct part *p, const void *arg)
         p->prefetched = *m->prefetch;
 }
 
-static void place(struct sg_mem *m, uintptr_t p, size_t n, int to, const CUmemLocation *prefetch)
+void sg_managed_place(struct sg_mem *m, uintptr_t p, size_t n, int to, const CUmemLocation *prefetch)
 {
     struct sg_managed *g = m->managed;
     struct move mv = {to, ++g->uses, prefetch};
@@ -254,7 +254,7 @@ void sg_managed_touch(CUdeviceptr p, size_t n, CUdevice dev)
                 there &= q->where == dev;
         }
         if (!there)
-            place(m, (uintptr_t)p, n, dev, NULL);
+            sg_managed_place(m, (uintptr_t)p, n, dev, NULL);
     }
     sg_unlock();
 }
@@ -304,7 +304,7 @@ static CUresult prefetch(CUdeviceptr p, size_t n, CUmemLocation to, CUstream h, 
     sg_lock();
     m = sg_managed_find(p, n);
     if (m)
-        place(m, (uintptr_t)p, n, sg_where_of(&to), &to);
+        sg_managed_place(m, (uintptr_t)p, n, sg_where_of(&to), &to);
     sg_unlock();
     return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -38,6 +38,8 @@ CUmemLocation sg_location_of(CUdevice dev);
 struct sg_mem *sg_managed_find(CUdeviceptr p, size_t n);
 /* Calls f for the parts that make up [p, p+n) of m; false: no memory to split. */
 bool sg_managed_apply(struct sg_mem *m, uintptr_t p, size_t n, void (*f)(struct part *, const void *), const void *arg);
+/* Moves [p, p+n) of m; prefetch: what is remembered of it, NULL: nothing. */
+void sg_managed_place(struct sg_mem *m, uintptr_t p, size_t n, int to, const CUmemLocation *prefetch);
 void sg_managed_join(struct sg_managed *g); /* parts that are alike */
 
 #endif

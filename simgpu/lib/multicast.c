@@ -200,6 +200,26 @@ SG_API CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle h, size_t at, C
     return r;
 }
 
+/* From 13.1 with the device that is to reach the memory: it is the memory's own. */
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle h, CUdevice dev, size_t at, CUmemGenericAllocationHandle memory,
+                               size_t offset, size_t n, unsigned long long flags);
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle h, CUdevice dev, size_t at, CUdeviceptr p, size_t n,
+                                unsigned long long flags);
+
+SG_API CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle h, CUdevice dev, size_t at,
+                                      CUmemGenericAllocationHandle memory, size_t offset, size_t n, unsigned long long flags)
+{
+    SG_ENTER();
+    return sg_dev(dev) ? cuMulticastBindMem(h, at, memory, offset, n, flags) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SG_API CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle h, CUdevice dev, size_t at, CUdeviceptr p, size_t n,
+                                       unsigned long long flags)
+{
+    SG_ENTER();
+    return sg_dev(dev) ? cuMulticastBindAddr(h, at, p, n, flags) : CUDA_ERROR_INVALID_DEVICE;
+}
+
 SG_API CUresult cuMulticastUnbind(CUmemGenericAllocationHandle h, CUdevice dev, size_t at, size_t n)
 {
     CUresult r = CUDA_ERROR_INVALID_VALUE;

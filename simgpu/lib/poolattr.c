@@ -198,3 +198,42 @@ SG_API CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool p)
     d->pool = p;
     return CUDA_SUCCESS;
 }
+
+/* The same by location and type of allocation, from 13.0. */
+static CUresult located(CUmemLocation *where, int type, CUdevice *ret)
+{
+    if (!where || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (where->type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    *ret = where->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pp, CUmemLocation *where, CUmemAllocationType type);
+CUresult cuMemGetMemPool(CUmemoryPool *pp, CUmemLocation *where, CUmemAllocationType type);
+CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type, CUmemoryPool p);
+
+SG_API CUresult cuMemGetDefaultMemPool(CUmemoryPool *pp, CUmemLocation *where, CUmemAllocationType type)
+{
+    CUdevice dev;
+    CUresult r = located(where, (int)type, &dev);
+
+    return r == CUDA_SUCCESS ? get_pool(pp, dev, true) : r;
+}
+
+SG_API CUresult cuMemGetMemPool(CUmemoryPool *pp, CUmemLocation *where, CUmemAllocationType type)
+{
+    CUdevice dev;
+    CUresult r = located(where, (int)type, &dev);
+
+    return r == CUDA_SUCCESS ? get_pool(pp, dev, false) : r;
+}
+
+SG_API CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type, CUmemoryPool p)
+{
+    CUdevice dev;
+    CUresult r = located(where, (int)type, &dev);
+
+    return r == CUDA_SUCCESS ? cuDeviceSetMemPool(dev, p) : r;
+}

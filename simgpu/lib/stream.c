@@ -120,8 +120,13 @@ static CUresult create(CUstream *ps, unsigned flags, int priority)
     if (!ps || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
     sg_lock();
-    r = sg_stream_new(c, flags & CU_STREAM_NON_BLOCKING ? SG_STREAM_NONBLOCKING : SG_STREAM_BLOCKING, flags,
-                      in_range(c, priority), ps);
+    r = sg_grow_stream(c, true);
+    if (r == CUDA_SUCCESS) {
+        r = sg_stream_new(c, flags & CU_STREAM_NON_BLOCKING ? SG_STREAM_NONBLOCKING : SG_STREAM_BLOCKING, flags,
+                          in_range(c, priority), ps);
+        if (r != CUDA_SUCCESS)
+            sg_grow_stream(c, false);
+    }
     sg_unlock();
     return r;
 }
@@ -149,6 +154,7 @@ SG_API CUresult cuStreamDestroy_v2(CUstream s)
         ;
     if (*p)
         *p = s->next;
+    sg_grow_stream(s->ctx, false);
     sg_unlock();
     sg_rpc(SG_OP_STREAM_DESTROY, 0, 0, s->slot, NULL);
     sg_lock();

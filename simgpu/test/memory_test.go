@@ -80,6 +80,15 @@ func TestTakenAsOnACard(t *testing.T) {
 	}
 }
 
+// What programs ask of memory beside its bytes.
+func TestMemoryFeatures(t *testing.T) {
+	n := up(t, "--profile", "h100")
+	n.run("features")
+	if err := n.empty(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Pairs of processes that share memory in every way are killed at any moment: the
 // exporter first, the importer first, or both at once. Nothing is left.
 func TestKilledAtAnyMoment(t *testing.T) {
