@@ -44,6 +44,8 @@ type outcome struct {
 	Error     string `json:"error"`
 	// Outcomes of the client's own tests, by name.
 	Outcomes map[string]string `json:"outcomes"`
+	// Missing is what the script did not find and could not do without.
+	Missing string `json:"missing"`
 	// Notes are what else was seen.
 	Notes map[string]string `json:"notes"`
 }
@@ -251,6 +253,9 @@ func (o *outcome) read(file string) error {
 	}
 	if err := json.Unmarshal(data, o); err != nil {
 		return fmt.Errorf("read a script's result %s: %w", file, err)
+	}
+	if o.Missing != "" {
+		return missing{"there is not " + o.Missing}
 	}
 	return nil
 }

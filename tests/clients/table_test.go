@@ -70,10 +70,10 @@ var machines = []machine{
 		// Its caching allocator takes large pieces.
 		{script: "torch_fill", packages: torch, slack: 32 * mib},
 		{script: "torch_fill", run: "expandable", packages: torch, slack: 32 * mib,
-			// The second variable spares its own remarks on every mapping that was refused.
+			// The second variable spares its own remarks, here on every mapping that was refused.
 			env: []string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "TORCH_CPP_LOG_LEVEL=ERROR"}},
 		{script: "torch_fill", run: "async", packages: torch, slack: 64 * mib,
-			env: []string{"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync"}},
+			env: []string{"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync", "TORCH_CPP_LOG_LEVEL=ERROR"}},
 		{script: "torch_ipc", packages: torch, slack: capacity},
 		// The variable spares a remark on a default that will change.
 		{script: "torch_triton", packages: torch, compiles: true, slack: capacity, env: []string{"TRITON_DEFAULT_FP_FUSION=1"}},
