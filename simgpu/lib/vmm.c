@@ -34,11 +34,9 @@ int sg_vmm_file(void)
     return file;
 }
 
-/* Whether memory with these properties can be made; *ret_dev is -1 for the host's. */
-static CUresult check_prop(const CUmemAllocationProp *p, CUdevice *ret_dev)
+/* Whether memory can lie where these properties say; *ret_dev is -1 for the host's. */
+static CUresult check_place(const CUmemAllocationProp *p, CUdevice *ret_dev)
 {
-    unsigned types;
-
     if (!p || p->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     switch ((int)p->location.type) {
@@ -55,6 +53,18 @@ static CUresult check_prop(const CUmemAllocationProp *p, CUdevice *ret_dev)
     default: /* HOST and HOST_NUMA_CURRENT name no place for physical memory */
         return CUDA_ERROR_INVALID_VALUE;
     }
+    return CUDA_SUCCESS;
+}
+
+/* Whether memory with these properties can be made. Their granularity is told also for
+ * kinds of handles that cannot be had: PyTorch asks for it before it tries. */
+static CUresult check_prop(const CUmemAllocationProp *p, CUdevice *ret_dev)
+{
+    CUresult r = check_place(p, ret_dev);
+    unsigned types;
+
+    if (r != CUDA_SUCCESS)
+        return r;
     types = (unsigned)p->requestedHandleTypes;
     if (types & CU_MEM_HANDLE_TYPE_FABRIC) /* there is no fabric manager, nor a channel of it */
         return *ret_dev >= 0 && sg_rules(*ret_dev)->multicast ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_NOT_SUPPORTED;
@@ -68,7 +78,7 @@ SG_API CUresult cuMemGetAllocationGranularity(size_t *n, const CUmemAllocationPr
     CUresult r;
 
     SG_ENTER();
-    r = check_prop(p, &dev);
+    r = check_place(p, &dev);
     if (r == CUDA_SUCCESS && !n)
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)

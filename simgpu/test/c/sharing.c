@@ -152,11 +152,13 @@ static void vmm(void)
     CUcontext ctx;
     pid_t child;
     int s = beside(vmm_child, &child), fd, more;
+    size_t unit;
     char c = 0;
 
     start(&ctx);
     plain.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
     fabric.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+    OK(cuMemGetAllocationGranularity(&unit, &fabric, CU_MEM_ALLOC_GRANULARITY_MINIMUM)); /* is told all the same */
     WANT(cuMemCreate(&h, 2 * MIB, &fabric, 0), CUDA_ERROR_NOT_SUPPORTED);
     OK(cuMemCreate(&h, 2 * MIB, &plain, 0));
     WANT(cuMemExportToShareableHandle(&fd, h, FD, 0), CUDA_ERROR_INVALID_VALUE); /* was not asked for */
