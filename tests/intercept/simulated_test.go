@@ -42,7 +42,9 @@ func simulate(t *testing.T) *node {
 	return simulateGPUs(t, 1)
 }
 
-func simulateGPUs(t *testing.T, gpus int) *node {
+// simulateGPUs starts a node with more flags of simgpu up. GPUSHARE_TEST_DRIVER names
+// another driver than the default; the tests that need newer calls fail over an old one.
+func simulateGPUs(t *testing.T, gpus int, flags ...string) *node {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
@@ -51,7 +53,12 @@ func simulateGPUs(t *testing.T, gpus int) *node {
 	if _, err := os.Stat(n.bin); err != nil {
 		t.Fatalf("simulator: %v; run make simgpu", err)
 	}
-	cmd := exec.Command(n.bin, "up", "--dir", n.dir, "--gpus", fmt.Sprint(gpus), "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib))
+	args := []string{"up", "--dir", n.dir, "--gpus", fmt.Sprint(gpus), "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib)}
+	if driver := os.Getenv("GPUSHARE_TEST_DRIVER"); driver != "" {
+		args = append(args, "--driver", driver)
+	}
+	args = append(args, flags...)
+	cmd := exec.Command(n.bin, args...)
 	var msg strings.Builder
 	cmd.Stdout, cmd.Stderr = &msg, &msg
 	if err := cmd.Start(); err != nil {
