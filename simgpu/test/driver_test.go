@@ -31,6 +31,7 @@ const (
 var programs = []string{
 	"batch",
 	"core",
+	"exports",
 	"graph",
 	"capture",
 	"graphnodes",
