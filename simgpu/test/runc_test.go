@@ -122,7 +122,7 @@ func (n *node) container(id, form, device string, root string, argv ...string) *
 	process["terminal"], process["args"] = false, argv
 	delete(process, "rlimits") // a raised limit needs a right that a builder may lack
 	config["root"] = map[string]any{"path": root, "readonly": false}
-	config["linux"].(map[string]any)["cgroupsPath"] = "/simgpu-test/" + id
+	config["linux"].(map[string]any)["cgroupsPath"] = "/" + id // goes with the container
 	inject(n.t, config, filepath.Join(n.dir, form, "nvidia.json"), device)
 	if b, err = json.Marshal(config); err != nil {
 		n.t.Fatal(err)
