@@ -135,6 +135,8 @@ void sg_capture_drop_stream(CUstream s)
         drop(c);
         c->next = orphans;
         orphans = c;
+        if (!c->given)
+            sg_graph_hide(c->graph); /* the program may have asked for it */
         return;
     }
     for (size_t i = 0; i < c->nmembers; i++) {

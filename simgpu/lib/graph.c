@@ -54,7 +54,8 @@ bool sg_graph_holds(CUgraph g, CUgraph inner)
     return found;
 }
 
-static void hide(CUgraph g)
+/* Makes handles of g and what is in it those of nothing. */
+void sg_graph_hide(CUgraph g)
 {
     g->magic = SG_HIDDEN;
     for (size_t i = 0; i < g->n; i++) {
@@ -62,9 +63,9 @@ static void hide(CUgraph g)
 
         n->magic = SG_HIDDEN;
         if (n->type == CU_GRAPH_NODE_TYPE_GRAPH)
-            hide(n->p.child);
+            sg_graph_hide(n->p.child);
         for (unsigned k = 0; n->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && k < n->p.cond.size; k++)
-            hide(n->p.cond.bodies[k]);
+            sg_graph_hide(n->p.cond.bodies[k]);
     }
 }
 
@@ -75,7 +76,7 @@ CUgraph sg_graph_copy_hidden(CUgraph g)
     CUgraph c = sg_graph_copy(g);
 
     if (c)
-        hide(c);
+        sg_graph_hide(c);
     return c;
 }
 

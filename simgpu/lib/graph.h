@@ -152,6 +152,7 @@ void sg_held_free(CUgraph g);
 /* graph.c */
 CUgraph sg_graph_new(void);
 void sg_graph_free(CUgraph g);
+void sg_graph_hide(CUgraph g);
 CUgraph sg_graph_copy(CUgraph g);
 CUgraph sg_graph_copy_hidden(CUgraph g);
 bool sg_graph_holds(CUgraph g, CUgraph inner);
