@@ -18,7 +18,7 @@ import (
 // million with SIMGPU_CALLS=1000000: none may crash or hang, the accounts must
 // agree all the time, and nothing may be left. SIMGPU_SEED picks another start.
 func TestRandomCalls(t *testing.T) {
-	calls, seed := setting(t, "SIMGPU_CALLS", 30_000), setting(t, "SIMGPU_SEED", 1)
+	calls, seed := setting(t, "SIMGPU_CALLS", 200_000), setting(t, "SIMGPU_SEED", 1)
 	const share = 50_000 // calls of one process: a random program wears out
 	for _, l := range []string{"libcuda.so.1", "libnvidia-ml.so.1"} {
 		t.Run(l, func(t *testing.T) {
