@@ -21,6 +21,11 @@ const (
 	lookIdle  = 50 * time.Millisecond // while time may not pass
 )
 
+const (
+	maxTurns  = 1000    // granted before others may have the lock
+	manyTurns = 1 << 20 // at one moment: somebody does not let time pass
+)
+
 // virtual moves a virtual clock. Its fields are guarded by Host.mu.
 //
 // Time passes only while every thread of every client waits. Of the threads
@@ -38,6 +43,7 @@ type virtual struct {
 	settled bool      // nothing happens before the next request
 	changed chan struct{}
 	turns   uint64
+	atOnce  int // at this moment
 
 	busySince int64 // wall clock: since when clients have been running; 0: they are not
 	looks     int
@@ -91,12 +97,18 @@ func (h *Host) runVirtual() {
 // conduct lets happen what can, and says how long to wait for a kick.
 func (h *Host) conduct() time.Duration {
 	v := h.virtual
-	for !h.stopped {
+	for range maxTurns {
+		if h.stopped {
+			break
+		}
 		if !v.quiet(h) {
 			return v.patience(h)
 		}
-		v.busySince, v.looks, v.blamed = 0, 0, nil
-		clear(v.told)
+		v.busySince, v.looks = 0, 0
+		if v.atOnce < manyTurns {
+			v.blamed = nil
+			clear(v.told)
+		}
 		now := h.clock.now()
 		h.takeAll()
 		if v.hold && !v.moving {
@@ -105,6 +117,9 @@ func (h *Host) conduct() time.Duration {
 		w, next := v.crowd.choose(h, now)
 		if w != nil {
 			v.turns++
+			if v.atOnce++; v.atOnce >= manyTurns {
+				v.blame(h, w.l.p, fmt.Sprintf("has gone on %d times and lets no time pass", v.atOnce))
+			}
 			w.grant(now)
 			continue
 		}
@@ -128,6 +143,7 @@ func (h *Host) passTo(t int64) {
 	if t > h.clock.now() {
 		h.trace.flush()
 		h.virtual.crowd.newMoment()
+		h.virtual.atOnce = 0
 	}
 	h.clock.virtual.Store(t)
 	atomic.StoreUint64(&h.node.NowNS, uint64(t))
@@ -243,13 +259,17 @@ func (v *virtual) quiet(h *Host) bool {
 	if h.clock.wall()-v.busySince < v.cfg.Grace.Nanoseconds() {
 		return false
 	}
+	v.blame(h, p, why)
+	return false
+}
+
+func (v *virtual) blame(h *Host, p *process, why string) {
 	v.blamed = []string{p.String() + " has not come back; waiting for it: it " + why}
 	if !v.told[p] {
 		v.told[p] = true
 		h.log.Warn("a client keeps the virtual clock waiting", "pid", p.pid, "client", p.String(), "why", why,
 			"lenient", v.cfg.Lenient)
 	}
-	return false
 }
 
 // ignored returns the clients that a lenient clock does not wait for any more.

@@ -11,9 +11,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -55,7 +57,7 @@ func (w stageWatcher) threads(p *process) int {
 	return 0
 }
 func (w stageWatcher) asleep(p *process) (bool, string, uint64) {
-	return len(p.waiting) == 0 && w.threads(p) == w.s.waiting(p), "plays", 0
+	return len(p.waiting) == 0 && w.threads(p) <= w.s.waiting(p), "plays", 0
 }
 func (stageWatcher) bury(*process)              {}
 func (stageWatcher) children(*process) []uint32 { return nil }
@@ -148,7 +150,9 @@ func (s *stage) kill(p *player) {
 func (s *stage) conduct() (*player, int) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
-	s.h.conduct()
+	for wait := time.Duration(0); wait == 0; { // else it has only let go of the lock
+		wait = s.h.conduct()
+	}
 	var who *player
 	which := 0
 	for _, p := range s.players {
@@ -298,5 +302,80 @@ func TestADeathAtAnyTurnStopsNobody(t *testing.T) {
 			t.Errorf("death at turn %d: %d clients, %d processes, %d operations for later are left", at, len(s.h.clients),
 				len(v.crowd.order), len(v.future))
 		}
+	}
+}
+
+// What a client writes into its table can keep time standing, and be named for
+// it, but nothing worse; and only as long as it lives.
+func TestNonsenseInTheTableOfWaits(t *testing.T) {
+	for seed := range int64(30) {
+		s := newStage(t, seed)
+		bad := s.add("bad", 2, 1<<30)
+		good := s.add("good", 2, 50)
+		garbage := unsafe.Slice((*byte)(unsafe.Pointer(&bad.c.shm.Waits)), sizeWaits)
+		limit := int64(0)
+		for range 200 {
+			for range 1 + s.r.Intn(64) {
+				garbage[s.r.Intn(len(garbage))] = byte(s.r.Intn(256))
+			}
+			if s.r.Intn(2) == 0 { // more likely something that counts
+				w := &bad.c.shm.Waits.Waiter[s.r.Intn(4)]
+				w.State, w.Kind, w.Slot = uint32(s.r.Intn(8)), uint32(s.r.Intn(8)), uint32(s.r.Intn(3)-1)
+				bad.c.shm.Waits.High = uint32(s.r.Intn(3000))
+			}
+			limit += 1_000_000
+			s.h.mu.Lock()
+			s.h.virtual.limit = limit
+			s.h.conduct()
+			if now := s.h.clock.now(); now > limit {
+				t.Fatalf("seed %d: time is %d, beyond the limit %d", seed, now, limit)
+			}
+			s.h.mu.Unlock()
+			for i := range good.threads {
+				if atomic.LoadUint32(&good.c.shm.Waits.Waiter[i].State) == wire.WaiterGranted {
+					s.play(good, i)
+				}
+			}
+		}
+		s.kill(bad)
+		s.run(time.Hour.Nanoseconds(), nil)
+		if good.left > 0 {
+			t.Errorf("seed %d: the other has %d things left to do", seed, good.left)
+		}
+	}
+}
+
+// A client that always has another thread to go on does not keep the host from
+// answering, and is named.
+func TestAClientThatLetsNoTimePassIsNamed(t *testing.T) {
+	s := newStage(t, 1)
+	bad := s.add("bad", 1, 1)
+	for i := range 8 { // more threads than it has
+		s.wait(bad, i, wire.WaitTurn, 0, 0, 1<<63)
+	}
+	s.h.virtual.limit, s.h.virtual.atOnce = 1, manyTurns-10_000
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() { // as a hostile program would, at the same time
+		defer close(over)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			for i := range 8 {
+				atomic.CompareAndSwapUint32(&bad.c.shm.Waits.Waiter[i].State, wire.WaiterGranted, wire.WaiterReady)
+			}
+		}
+	}()
+	for end := time.Now().Add(20 * time.Second); len(s.h.Clock().Waiting) == 0 && time.Now().Before(end); {
+		s.h.mu.Lock()
+		s.h.conduct()
+		s.h.mu.Unlock()
+	}
+	close(done)
+	<-over
+	if st := s.h.Clock(); len(st.Waiting) != 1 || !strings.Contains(st.Waiting[0], "lets no time pass") {
+		t.Errorf("not named: %+v", st)
 	}
 }
