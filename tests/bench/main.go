@@ -57,6 +57,9 @@ func bench(ctx context.Context) error {
 	if err := b.attach(); err != nil {
 		return err
 	}
+	if err := b.clock(); err != nil {
+		return err
+	}
 	if err := b.calls(); err != nil {
 		return err
 	}
