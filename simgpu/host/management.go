@@ -74,6 +74,27 @@ func (m *management) reset() {
 	m.lockedGraphics, m.lockedMemory = [2]uint32{}, [2]uint32{}
 }
 
+// Compute modes of nvml.h.
+const (
+	computeProhibited       = 2
+	computeExclusiveProcess = 3
+)
+
+// mayCompute reports whether the compute mode of GPU i lets c make a context.
+func (h *Host) mayCompute(c *client, i int) bool {
+	switch h.gpus[i].nvml.fixed.ComputeMode {
+	case computeProhibited:
+		return false
+	case computeExclusiveProcess:
+		for _, o := range h.clients {
+			if o.pid != c.pid && o.use[i].contexts > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // setMode carries out what a management client asks to change. The caller
 // holds mu; only root gets here.
 func (h *Host) setMode(i int, mode, value uint64, data []byte) int32 {

@@ -20,7 +20,7 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		if int(req.GPU) >= len(h.gpus) {
 			return fail(wire.CUDAInvalidDevice)
 		}
-		if h.lost(int(req.GPU)) {
+		if h.lost(int(req.GPU)) || !h.mayCompute(c, int(req.GPU)) {
 			return fail(deviceUnavailable)
 		}
 		cost := h.contextCost(c, int(req.GPU))

@@ -147,6 +147,32 @@ func TestProcessMemoryNotAvailable(t *testing.T) {
 	}
 }
 
+func TestComputeMode(t *testing.T) {
+	n := up(t)
+	n.set("compute-mode=exclusive_process")
+	first := n.start("load", "-hold", "1000", "30")
+	refused := func() {
+		t.Helper()
+		if out, err := n.command("load", "-hold", "1", "0").CombinedOutput(); err == nil || !strings.Contains(string(out), "gave 46,") {
+			t.Errorf("a context that the mode forbids: %v %s", err, out)
+		}
+	}
+	refused()
+	_ = first.cmd.Process.Kill()
+	_ = first.cmd.Wait()
+	eventually(t, time.Second, func() error {
+		out, err := n.command("load", "-hold", "1", "0").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("alone: %w %s", err, out)
+		}
+		return nil
+	})
+	n.set("compute-mode=prohibited")
+	refused()
+	n.set("compute-mode=default")
+	n.run("load", "-hold", "1", "0")
+}
+
 func TestMIG(t *testing.T) {
 	n := up(t)
 	n.run("management", "mig")
