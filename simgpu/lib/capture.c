@@ -133,6 +133,8 @@ void sg_capture_drop_stream(CUstream s)
     c->status = SG_CAPTURE_INVALID;
     if (c->origin == s) {
         drop(c);
+        if (!c->given)
+            c->graph->magic = SG_HIDDEN; /* no longer the program's to end */
         c->next = orphans;
         orphans = c;
         if (!c->given)

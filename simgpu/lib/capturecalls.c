@@ -210,12 +210,16 @@ CUresult sg_capture_alloc(CUstream s, size_t n, CUmemoryPool pool, CUdeviceptr *
 {
     CUDA_MEM_ALLOC_NODE_PARAMS a = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                      .location = {CU_MEM_LOCATION_TYPE_DEVICE, pool ? pool->dev : s->ctx->dev}},
+                      .location = {CU_MEM_LOCATION_TYPE_DEVICE, s->ctx->dev}},
         .bytesize = n,
     };
     union sg_node_params u;
     CUresult r;
 
+    if (pool && !sg_is(pool, SG_POOL))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (pool)
+        a.poolProps.location.id = pool->dev;
     if (!p || !n)
         return CUDA_ERROR_INVALID_VALUE;
     memset(&u, 0, sizeof(u));

@@ -92,8 +92,8 @@ static CUresult instantiate(CUgraphExec *pe, CUgraph g, unsigned long long flags
     e->graph = sg_graph_copy_hidden(g);
     r = e->graph ? sg_exec_build(e) : CUDA_ERROR_OUT_OF_MEMORY;
     e->ctx = sg_current();
-    if (r == CUDA_SUCCESS && e->ctx)
-        r = sg_grow_exec(e->ctx, g->n, &e->charge);
+    if (r == CUDA_SUCCESS && e->ctx && (r = sg_grow_exec(e->ctx, g->n, &e->charge)) != CUDA_SUCCESS)
+        sg_program_forget(&e->program);
     if (r != CUDA_SUCCESS) {
         if (r == CUDA_ERROR_INVALID_VALUE)
             *ret_result = RESULT_STRUCTURE;

@@ -83,6 +83,7 @@ fail:
  * lock is held. */
 static void hand_over(CUcontext c, CUcontext primary)
 {
+    sg_grow_end(c);
     sg_mem_adopt(c, primary);
     sg_module_adopt(c, primary);
     while (c->streams) {

@@ -37,6 +37,7 @@ var programs = []string{
 	"graphnodes",
 	"graphmem",
 	"green",
+	"arraycopy",
 	"handles",
 	"image",
 	"memops",

@@ -35,14 +35,15 @@ static void between(CUevent a, CUevent b, float lo, float hi)
         FAIL("%.3f ms between events, want %.1f to %.1f", ms, lo, hi);
 }
 
-static void host_functions(CUfunction f)
+static void host_functions(CUfunction f, CUfunction slow)
 {
     CUdeviceptr p;
     char back[8] = "";
     CUstream s;
 
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    OK(launch(f, s));
+    for (int i = 0; i < 20; i++) /* long enough on a busy machine, too */
+        OK(launch(slow, s));
     OK(cuLaunchHostFunc(s, note, (void *)1));
     OK(launch(f, s));
     OK(cuStreamAddCallback(s, callback, (void *)2, 0));
@@ -250,7 +251,7 @@ int main(void)
     g10 = function(m, "ten_ms");
     OK(cuEventCreate(&a, 0));
     OK(cuEventCreate(&b, 0));
-    host_functions(f);
+    host_functions(f, g10);
     streams(f, a, b);
     capture(f, a, b);
     built(f, g10, a, b);
