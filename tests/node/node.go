@@ -87,9 +87,10 @@ func Start(ctx context.Context, opts Options) (n *Node, err error) {
 		return nil, fmt.Errorf("start node: %w", err)
 	}
 	n = &Node{Dir: opts.Dir, opts: opts}
+	begun := n // what a return of nil must not forget
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.Close())
+			err = errors.Join(err, begun.Close())
 		}
 	}()
 	if err := os.Chmod(n.Dir, 0o755); err != nil {

@@ -98,3 +98,18 @@ func TestStartTimeOfOwnProcess(t *testing.T) {
 		t.Error("start time of this process not found, or one found of none")
 	}
 }
+
+// A node whose parts are not built says so, and leaves nothing.
+func TestStartSaysWhatIsMissing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a node needs root")
+	}
+	dir := filepath.Join(t.TempDir(), "node")
+	n, err := Start(context.Background(), Options{Root: t.TempDir(), Dir: dir, NoEngine: true})
+	if n != nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("start without a build gave %v, %v", n, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its directory is still there: %v", err)
+	}
+}
