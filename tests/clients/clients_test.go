@@ -44,7 +44,7 @@ func TestClients(t *testing.T) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 40*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 23*time.Minute)
 	defer cancel()
 	var seen []row
 	for _, m := range machines {
