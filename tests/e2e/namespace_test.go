@@ -7,8 +7,8 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +70,7 @@ func TestUserNamespace(t *testing.T) {
 		return
 	}
 	n := up(t, node.Options{NoEngine: true, CDIHooks: true})
-	newer := otherVersion(t, filepath.Join(root, "build/simgpu/lib/libcuda.so.1"))
+	newer := otherVersion(t)
 	rootfs := ownImage(t, n, newer, "/opt/x", build(t, n))
 	if r := node.Run(within(t), nil, "chown", "-hR", "100000:100000", rootfs); r.Err != nil {
 		t.Fatal(r.Err)
@@ -91,7 +91,7 @@ func TestUserNamespace(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := b.Run(within(t))
-			if r.Err != nil || !strings.HasPrefix(r.Stdout, "version 13100 last 2 ") || r.Stderr != "" {
+			if r.Err != nil || !strings.HasPrefix(r.Stdout, fmt.Sprintf("version %d last 2 ", otherDriver(t).CUDA)) || r.Stderr != "" {
 				t.Errorf("%q %q %v", r.Stdout, r.Stderr, r.Err)
 			}
 			if got := high(t, n, container{id: name}); got > gib || got < gib-1024 {
