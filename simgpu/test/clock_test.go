@@ -55,7 +55,7 @@ func (n *node) begin(name string, args ...string) *exec.Cmd {
 			n.t.Logf("%s: %s", name, out.String())
 		}
 	})
-	eventually(n.t, 20*time.Second, func() error {
+	eventually(n.t, func() error {
 		if got := len(n.clock().Clients); got != before+1 {
 			return fmt.Errorf("%d clients, want %d", got, before+1)
 		}
@@ -340,7 +340,7 @@ func TestProgramsThatStartProgramsStayOnTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, func() error {
 		if len(n.clock().Clients) == 0 {
 			return errors.New("no client")
 		}

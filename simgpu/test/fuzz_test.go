@@ -79,7 +79,7 @@ func (n *node) random(library string, seed, calls int) {
 	if err != nil || last != "end" {
 		n.t.Errorf("fuzz %d %d %s: %v after %q\n%s", seed, calls, library, err, last, stderr.String())
 	}
-	eventually(n.t, 5*time.Second, func() error {
+	eventually(n.t, func() error {
 		if st := n.status(); len(st.Processes) > 0 {
 			return fmt.Errorf("%d processes are still known", len(st.Processes))
 		}

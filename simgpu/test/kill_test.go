@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 func (n *node) simgpu(args ...string) (string, error) {
@@ -32,7 +31,7 @@ func TestKillGPU(t *testing.T) {
 	if _, err := fmt.Fprintln(victim.in, "sync"); err != nil { // for 100 s
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		for _, p := range n.status().Processes {
 			if p.Launches == 1 {
 				return nil
@@ -68,7 +67,7 @@ func TestKillGPU(t *testing.T) {
 		t.Errorf("it is revived while a process holds it: %v %s", err, out)
 	}
 	_ = victim.cmd.Process.Kill()
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		out, err := n.simgpu("revive-gpu", "--gpu", "0")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)

@@ -41,7 +41,7 @@ func TestManagement(t *testing.T) {
 	n.run("management", "check")
 	idle := n.figures()
 	busy := n.start("load", "k", "60")
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, func() error {
 		if f := n.figures(); f["gpu"] < 50 || f["power"] < 2*idle["power"] || f["temp"] <= idle["temp"] || f["sm"] <= idle["sm"] {
 			return fmt.Errorf("under load: %v, idle: %v", f, idle)
 		}
@@ -53,7 +53,7 @@ func TestManagement(t *testing.T) {
 	if f["temp"] != 95 || f["ecc"] != 2 || f["remapped"] != 2 || f["pending"] != 1 {
 		t.Errorf("after set: %v", f)
 	}
-	eventually(t, 2*time.Second, func() error { // hot, so slow, from the next period on
+	eventually(t, func() error { // hot, so slow, from the next period on
 		if f := n.figures(); f["gpu"] != 73 || f["reasons"]&0x48 != 0x48 || f["sm"] != 990 {
 			return fmt.Errorf("at 95 C: %v", f)
 		}
@@ -160,7 +160,7 @@ func TestComputeMode(t *testing.T) {
 	refused()
 	_ = first.cmd.Process.Kill()
 	_ = first.cmd.Wait()
-	eventually(t, time.Second, func() error {
+	eventually(t, func() error {
 		out, err := n.command("load", "-hold", "1", "0").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("alone: %w %s", err, out)

@@ -53,7 +53,7 @@ func TestSharedMemory(t *testing.T) {
 					n := *n
 					n.t = t
 					n.run("sharing", what)
-					eventually(t, 5e9, func() error { return n.empty() })
+					eventually(t, func() error { return n.empty() })
 				})
 			}
 		})
@@ -127,7 +127,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				t.Fatalf("round %d: %v: %s", round, err, p.errs.String())
 			}
 		}
-		eventually(t, 10*time.Second, n.empty)
+		eventually(t, n.empty)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestEndings(t *testing.T) {
 			if (err != nil) != (end == "abort") {
 				t.Errorf("%v: %s", err, out)
 			}
-			eventually(t, 10*time.Second, n.empty)
+			eventually(t, n.empty)
 			if st := n.status(); st.GPUs[0].HighBytes == 0 {
 				t.Error("nothing was ever taken")
 			}

@@ -70,23 +70,27 @@ func up(t *testing.T, args ...string) *node {
 		}
 		_ = os.RemoveAll(dir)
 	})
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		_, err := n.admin.Status(context.Background())
 		return err
 	})
 	return n
 }
 
+// patience is how long a test waits for what must happen: so long that a busy
+// machine is no reason for it not to have happened.
+const patience = time.Minute
+
 // eventually retries until f succeeds.
-func eventually(t *testing.T, limit time.Duration, f func() error) {
+func eventually(t *testing.T, f func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if err = f(); err == nil {
 			return
 		}
 	}
-	t.Fatalf("after %v: %v", limit, err)
+	t.Fatalf("after %v: %v", patience, err)
 }
 
 func (n *node) status() host.Status {

@@ -188,7 +188,7 @@ func TestSecondUp(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, func() error {
 		out, err = simgpu(t, "up", "--dir", dir, "--lib-dir", filepath.Join(build, "lib"), "--detach", "--profile", "2xt4")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -215,7 +215,7 @@ func TestInterrupt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, func() error {
 		_, err := os.Stat(filepath.Join(dir, "pid"))
 		return err
 	})

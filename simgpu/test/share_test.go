@@ -141,7 +141,7 @@ func (n *node) shares(all []*sharer, stretch time.Duration) []float64 {
 		s.tell("r")
 	}
 	begin := n.status()
-	eventually(n.t, time.Minute, func() error { // all are at it
+	eventually(n.t, func() error { // all are at it
 		begin2 := n.status()
 		for _, s := range all {
 			_, a := used(begin, s.pid)
@@ -153,7 +153,7 @@ func (n *node) shares(all []*sharer, stretch time.Duration) []float64 {
 		return nil
 	})
 	var end host.Status
-	eventually(n.t, 2*time.Minute, func() error {
+	eventually(n.t, func() error {
 		end = n.status()
 		if d := end.GPUs[0].GPUTimeNS - begin.GPUs[0].GPUTimeNS; d < stretch.Nanoseconds() {
 			return fmt.Errorf("%d ns of engine time so far", d)
@@ -227,7 +227,7 @@ func TestNativeSharing(t *testing.T) {
 				before := n.used()
 				had, _ := used(n.status(), victim.pid)
 				victim.tell("r") // in the middle of its work
-				eventually(t, time.Minute, func() error {
+				eventually(t, func() error {
 					for _, p := range n.status().Processes {
 						if int(p.PID) == victim.pid && p.Pending > 0 {
 							return nil
@@ -239,7 +239,7 @@ func TestNativeSharing(t *testing.T) {
 					t.Fatal(err)
 				}
 				all = all[1:]
-				eventually(t, time.Minute, func() error {
+				eventually(t, func() error {
 					if b, _ := used(n.status(), victim.pid); b != 0 || n.used() != before-had {
 						return fmt.Errorf("%d bytes in use after a kill, want %d", n.used(), before-had)
 					}

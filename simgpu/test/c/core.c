@@ -60,13 +60,10 @@ int main(void)
     OK(cuEventRecord(b, NULL));
     WANT(cuEventQuery(b), CUDA_ERROR_NOT_READY);
     WANT(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
-    t0 = now_s();
     OK(cuEventSynchronize(b));
-    t0 = now_s() - t0;
     OK(cuEventElapsedTime(&ms, a, b));
-    printf("20 kernels of 5 ms: %.3f ms simulated, %.1f ms waited\n", ms, t0 * 1e3);
-    TRUE(ms >= 100 && ms < 130);
-    TRUE(t0 > 0.08 && t0 < 0.4);
+    printf("20 kernels of 5 ms: %.3f ms simulated\n", ms);
+    TRUE(ms > 99.999f && ms < 100.001f);
     WANT(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     WANT(cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     WANT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
