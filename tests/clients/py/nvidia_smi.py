@@ -56,6 +56,8 @@ checks.same("memory in use after freeing", memory(), overhead)
 
 # The screen without arguments asks the library for more than is public.
 r = subprocess.run([SMI], capture_output=True, text=True)
-screen = "is shown" if r.returncode == 0 else f"status {r.returncode}: {(r.stdout + r.stderr).strip().splitlines()[-1]}"
+if r.returncode == 0:
+    assert re.search(rf"\b{overhead}MiB / *{checks.TOTAL // checks.MIB}MiB", r.stdout), r.stdout
+screen = "is shown, with the same figures" if r.returncode == 0 else f"status {r.returncode}: {(r.stdout + r.stderr).strip().splitlines()[-1]}"
 checks.nvml_memory()
 checks.finish(client=f"nvidia-smi {query('driver_version')[0]}", notes={"its screen without arguments": screen, "--query-compute-apps": "; ".join(apps)})

@@ -99,6 +99,16 @@ except RuntimeError as e:
     blas = str(e).splitlines()[0]
     checks.same("a kernel after it", (a + 1).shape, a.shape)
 
+if blas == "runs":  # then cuDNN does too
+    nn = torch.nn
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 14 * 14, 10)).cuda()
+    step = torch.optim.SGD(net.parameters(), lr=0.01)
+    net(torch.randn(4, 3, 16, 16, device="cuda")).sum().backward()
+    step.step()
+    checks.same("shape of a weight's gradient", net[0].weight.grad.shape, net[0].weight.shape)
+    net = step = None
+    blas = "runs, and a step with a convolution and a linear layer"
+
 # The allocator's own account.
 if not POOL:
     before = torch.cuda.memory_allocated()
