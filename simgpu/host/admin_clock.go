@@ -67,7 +67,7 @@ func (h *Host) clockState() ClockState {
 	}
 	s.Virtual, s.Settled, s.Held, s.Turns, s.Waiting = true, v.settled, v.hold, v.turns, v.blamed
 	_, next := v.crowd.choose(h, s.NowNS)
-	next = min(next, h.nextTimer(), h.machine.Next())
+	next = min(next, h.machine.Next())
 	if len(v.future) > 0 {
 		next = min(next, v.future[0].at)
 	}

@@ -4,13 +4,10 @@
 package host
 
 import (
-	"container/heap"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gpushare/gpushare/simgpu/sim"
 )
 
 // VirtualEpoch is the date of moment 0 of a virtual clock.
@@ -68,54 +65,6 @@ func (h *Host) publishClock() {
 	h.node.QueryCostNS = uint32(h.cfg.Clock.QueryCost)
 	h.node.ReadCostNS = uint32(h.cfg.Clock.ReadCost)
 	atomic.StoreUint64(&h.node.NowNS, uint64(h.clock.now()))
-}
-
-// timer is something that the host itself does at a moment.
-type timer struct {
-	at  int64
-	seq uint64 // of two at the same moment the earlier made one goes first
-	f   func()
-}
-
-type timers struct {
-	list []timer
-	made uint64
-}
-
-func (t *timers) Len() int { return len(t.list) }
-func (t *timers) Less(i, j int) bool {
-	a, b := &t.list[i], &t.list[j]
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
-}
-func (t *timers) Swap(i, j int) { t.list[i], t.list[j] = t.list[j], t.list[i] }
-func (t *timers) Push(x any)    { t.list = append(t.list, x.(timer)) }
-func (t *timers) Pop() any {
-	x := t.list[len(t.list)-1]
-	t.list = t.list[:len(t.list)-1]
-	return x
-}
-
-// at has f called with h.mu held when the node's clock comes to at. The caller
-// holds h.mu.
-func (h *Host) at(at int64, f func()) {
-	h.timers.made++
-	heap.Push(&h.timers, timer{at: at, seq: h.timers.made, f: f})
-	h.kick()
-}
-
-// nextTimer returns when the next f of at is due.
-func (h *Host) nextTimer() int64 {
-	if len(h.timers.list) == 0 {
-		return sim.Never
-	}
-	return h.timers.list[0].at
-}
-
-// runTimers calls what is due at now.
-func (h *Host) runTimers(now int64) {
-	for h.nextTimer() <= now {
-		heap.Pop(&h.timers).(timer).f()
-	}
 }
 
 // Clock sets which clock the node has.

@@ -110,7 +110,6 @@ func (h *Host) catchUp() {
 		return
 	}
 	now := h.clock.now()
-	h.runTimers(now)
 	h.batch = h.batch[:0]
 	for _, c := range h.active {
 		h.batch = c.take(h.batch, now, true)
@@ -166,7 +165,6 @@ func (h *Host) sleepUntil() int64 {
 	if next == sim.Never {
 		until = now + idleInterval.Nanoseconds()
 	}
-	until = min(until, h.nextTimer())
 	h.active = slices.DeleteFunc(h.active, func(c *client) bool {
 		if c.pending > 0 {
 			c.busyAt = now

@@ -81,7 +81,6 @@ type Host struct {
 	faults     faultState
 	driver     api.Driver
 	batch      []arrival
-	timers     timers
 	virtual    *virtual // nil: the wall clock
 	trace      *tracer
 	stopped    bool

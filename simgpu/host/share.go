@@ -283,7 +283,7 @@ func (h *Host) watchExports() {
 	events := make([]unix.EpollEvent, 64)
 	for {
 		n, err := unix.EpollWait(h.hangups.epoll, events, -1)
-		if err == unix.EINTR { //nolint:errorlint // a plain number
+		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {

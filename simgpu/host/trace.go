@@ -73,7 +73,7 @@ func (t *tracer) open() (err error) {
 		return fmt.Errorf("write trace: %w", err)
 	}
 	t.w = bufio.NewWriterSize(t.f, 1<<16)
-	t.written, err = 0, nil
+	t.written = 0
 	_, err = t.w.WriteString(trace.Header)
 	return err //nolint:wrapcheck // a buffer
 }

@@ -123,7 +123,7 @@ func (h *Host) conduct() time.Duration {
 			w.grant(now)
 			continue
 		}
-		next = min(next, h.nextTimer(), h.machine.Next())
+		next = min(next, h.machine.Next())
 		if len(v.future) > 0 {
 			next = min(next, v.future[0].at)
 		}
@@ -148,7 +148,6 @@ func (h *Host) passTo(t int64) {
 	h.clock.virtual.Store(t)
 	atomic.StoreUint64(&h.node.NowNS, uint64(t))
 	h.machine.Advance(t)
-	h.runTimers(t)
 	h.submitDue(t)
 }
 
