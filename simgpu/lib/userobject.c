@@ -12,6 +12,7 @@ struct CUuserObject_st {
     void *ptr;
     CUhostFn destroy;
     unsigned long refs;
+    unsigned long own; /* of them the program's, not a graph's */
 };
 
 struct sg_held {
@@ -34,6 +35,19 @@ static void drop(CUuserObject o, unsigned long n)
     sg_object_free(o, sizeof(*o));
 }
 
+/* Takes n references out of the program's own. Those of graphs are not its to
+ * give up: the graph would later give up what is gone. */
+static bool disown(CUuserObject o, unsigned long n)
+{
+    unsigned long own = __atomic_load_n(&o->own, __ATOMIC_SEQ_CST);
+
+    do {
+        if (n > own)
+            return false;
+    } while (!__atomic_compare_exchange_n(&o->own, &own, own - n, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return true;
+}
+
 SG_API CUresult cuUserObjectCreate(CUuserObject *po, void *ptr, CUhostFn destroy, unsigned int refs, unsigned int flags)
 {
     CUuserObject o;
@@ -44,7 +58,7 @@ SG_API CUresult cuUserObjectCreate(CUuserObject *po, void *ptr, CUhostFn destroy
     o = sg_object_new(sizeof(*o));
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *o = (struct CUuserObject_st){SG_USER_OBJECT, ptr, destroy, refs};
+    *o = (struct CUuserObject_st){SG_USER_OBJECT, ptr, destroy, refs, refs};
     *po = o;
     return CUDA_SUCCESS;
 }
@@ -55,13 +69,14 @@ SG_API CUresult cuUserObjectRetain(CUuserObject o, unsigned int n)
     if (!valid(o) || !n)
         return CUDA_ERROR_INVALID_VALUE;
     __atomic_add_fetch(&o->refs, n, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&o->own, n, __ATOMIC_SEQ_CST);
     return CUDA_SUCCESS;
 }
 
 SG_API CUresult cuUserObjectRelease(CUuserObject o, unsigned int n)
 {
     SG_ENTER();
-    if (!valid(o) || !n || n > o->refs)
+    if (!valid(o) || !n || !disown(o, n))
         return CUDA_ERROR_INVALID_VALUE;
     drop(o, n);
     return CUDA_SUCCESS;
@@ -80,13 +95,16 @@ static CUresult hold(CUgraph g, CUuserObject o, unsigned long n)
 
 SG_API CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned int n, unsigned int flags)
 {
+    bool move = flags & CU_GRAPH_USER_OBJECT_MOVE;
     CUresult r;
 
     SG_ENTER();
-    if (!sg_is(g, SG_GRAPH) || !valid(o) || !n || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
+    if (!sg_is(g, SG_GRAPH) || !valid(o) || !n || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE || (move && !disown(o, n)))
         return CUDA_ERROR_INVALID_VALUE;
     r = hold(g, o, n);
-    if (r == CUDA_SUCCESS && !(flags & CU_GRAPH_USER_OBJECT_MOVE))
+    if (r != CUDA_SUCCESS && move)
+        __atomic_add_fetch(&o->own, n, __ATOMIC_SEQ_CST);
+    if (r == CUDA_SUCCESS && !move)
         __atomic_add_fetch(&o->refs, n, __ATOMIC_SEQ_CST);
     return r;
 }

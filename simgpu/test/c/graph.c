@@ -192,6 +192,9 @@ static void user_objects(void)
     OK(cuUserObjectCreate(&o, NULL, destroy, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     OK(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
     OK(cuUserObjectRelease(o, 1));
+    /* The last reference is the graph's. */
+    WANT(cuUserObjectRelease(o, 1), CUDA_ERROR_INVALID_VALUE);
+    WANT(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_ERROR_INVALID_VALUE);
     OK(cuGraphInstantiateWithFlags(&exec, g, 0));
     OK(cuGraphReleaseUserObject(g, o, 1));
     WANT(cuGraphReleaseUserObject(g, o, 1), CUDA_ERROR_INVALID_VALUE);
