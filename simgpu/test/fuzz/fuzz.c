@@ -209,6 +209,17 @@ void *an_output(void)
     return to;
 }
 
+/* The memory limits of a control group, whose name is behind a pointer. */
+void *some_limits(void)
+{
+    nvmlSetMemoryLimits_v1_t l = {.nameSpace = a_text(), .softLimit = (unsigned long long)a_number()};
+    char *to = slot_of(output);
+
+    l.hardLimit = (unsigned long long)a_number();
+    memcpy(to, &l, sizeof(l));
+    return one_in(60) ? NULL : to;
+}
+
 void *a_value(void)
 {
     uint64_t v = one_in(3) ? 0 : draw() % (one_in(4) ? 200 : 6);

@@ -38,6 +38,7 @@ const char *a_text(void);
 void *a_buffer(void);            /* host memory for bytes */
 const void *a_struct(const char *type); /* only read by calls */
 void *an_output(void);           /* zeroed, written by calls */
+void *some_limits(void);
 void *a_value(void);             /* of a number or structure passed by value */
 int a_device(void);
 long long a_number(void);

@@ -161,6 +161,8 @@ func (l library) argument(t string, kinds *[]string) (expr, keep string) {
 		return "(" + t + ")a_function()", ""
 	case t == "const char *":
 		return "a_text()", ""
+	case strings.HasSuffix(base, "etMemoryLimits_v1_t"):
+		return fmt.Sprintf("(%s)some_limits()", t), ""
 	case t == "void *" || t == "const void *":
 		return "a_buffer()", ""
 	case pointer && constant:
