@@ -49,6 +49,7 @@ func (h *Host) SetEngine(c EngineChange) error {
 		}
 		h.catchUp()
 		g.profile.Engine = e
+		h.changes++
 		h.machine.Configure(i, simGPU(e, g.info.Multiprocessors))
 	}
 	h.kick()

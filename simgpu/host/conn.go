@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,10 +27,12 @@ func (h *Host) serveConn(conn *net.UnixConn) {
 		return
 	}
 	buf := make([]byte, wire.MaxMessage)
+	_ = conn.SetReadDeadline(time.Now().Add(helloPatience))
 	req, data, err := receive(conn, buf, nil)
 	if err != nil || req.Op != wire.OpHello {
 		return
 	}
+	_ = conn.SetReadDeadline(time.Time{})
 	name := clientName(data)
 	switch {
 	case req.B != wire.Version:

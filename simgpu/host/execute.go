@@ -23,6 +23,19 @@ func (g *gpu) shape(packed uint64) kernel.Shape {
 	return s
 }
 
+// specOf returns how long a function runs on the GPU.
+func (g *gpu) specOf(f *function) *kernel.Spec {
+	if f.ruled {
+		return &f.spec
+	}
+	return &g.usual
+}
+
+// varies reports whether two launches of a function can be of different lengths.
+func (h *Host) varies(cc *clientContext, number uint32) bool {
+	return h.gpus[cc.gpu].specOf(h.names.of(number)).Sigma > 0
+}
+
 // kernelOp describes one launch of a function in c to the model. It is to be
 // called once for each, since it draws the length of those that vary.
 func (h *Host) kernelOp(cc *clientContext, number uint32, packed uint64) sim.Op {
@@ -31,10 +44,7 @@ func (h *Host) kernelOp(cc *clientContext, number uint32, packed uint64) sim.Op 
 	if cc.sms > 0 {
 		sms = cc.sms
 	}
-	spec := f.spec
-	if !f.ruled {
-		spec = g.usual
-	}
+	spec := g.specOf(f)
 	sh := g.shape(packed)
 	op := sim.Op{Kind: sim.Exec, SMs: int(sh.SMs(sms)), Tag: uint64(number)}
 	op.Dur = spec.Vary(spec.Length(sh, sms), h.engineOf(cc.gpu).Seed, f.name, f.launches)

@@ -56,13 +56,49 @@ func TestKernelOps(t *testing.T) {
 	if got := h.planGraph(cc, &g, 1).sum; got.Dur != 3e6+2e9 {
 		t.Errorf("graph runs %d ns", got.Dur)
 	}
+	if got := h.planGraph(cc, &g, 4).sum; got.Dur != 4*(3e6+2e9) {
+		t.Errorf("graph runs %d ns in four runs", got.Dur)
+	}
+	if err := h.SetKernelTime("k", 2*time.Millisecond); err != nil || h.planGraph(cc, &g, 1).sum.Dur != 6e6+2e9 {
+		t.Errorf("a length did not change in a graph that was launched before: %v", err)
+	}
+	vary := graph{parts: []wire.GraphPart{{Function: v, Count: 1}}}
+	if h.planGraph(cc, &vary, 1).sum.Dur == h.planGraph(cc, &vary, 1).sum.Dur {
+		t.Error("two launches of a graph that are to vary have one length")
+	}
+	g = graph{parts: g.parts}
 	g.parts[1].Count = 1<<32 - 1
 	if got := h.planGraph(cc, &g, 1).sum; got.Dur > maxKernelTime.Nanoseconds() || got.Dur < maxKernelTime.Nanoseconds()-2e9 {
 		t.Errorf("an endless graph runs %d ns", got.Dur)
 	}
-	g.parts = append([]wire.GraphPart{{Function: h.names.intern("bad"), Count: 5}}, g.parts...)
-	if got := h.planGraph(cc, &g, 1).sum; got.Dur != 2e6 || got.Fault != 719 {
+	g = graph{parts: append([]wire.GraphPart{{Function: h.names.intern("bad"), Count: 5}}, g.parts...)}
+	if got := h.planGraph(cc, &g, 3).sum; got.Dur != 2e6 || got.Fault != 719 {
 		t.Errorf("a graph that fails at once: %+v", got)
+	}
+}
+
+// Everybody waits while a graph is gone through: a long one is once, whoever
+// launches it.
+func TestLongGraphIsPlannedOnce(t *testing.T) {
+	h, err := New(testConfig(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := graph{parts: make([]wire.GraphPart, maxGraphParts)}
+	for i := range g.parts {
+		g.parts[i] = wire.GraphPart{Count: 1, Branch: uint32(i % 2), Kind: wire.PartKernel}
+	}
+	begin := time.Now()
+	want := h.planGraph(&clientContext{}, &g, 1).sum
+	once := time.Since(begin)
+	begin = time.Now()
+	for i := range uint64(1000) {
+		if got := h.planGraph(&clientContext{sms: uint32(i)}, &g, i+1).sum; got.Dur < want.Dur {
+			t.Fatalf("launch %d runs %d ns, the first %d", i, got.Dur, want.Dur)
+		}
+	}
+	if d := time.Since(begin); d > 100*once {
+		t.Errorf("a thousand launches took %v, the first one %v", d, once)
 	}
 }
 

@@ -25,6 +25,7 @@ type graph struct {
 	parts   []wire.GraphPart
 	kernels uint64
 	waited  map[point]bool // that joins name
+	plans   map[planKey]*plan
 }
 
 // repeated returns how long times runs of length d take, at most maxKernelTime.
@@ -83,7 +84,7 @@ func (h *Host) defineGraph(c *client, req *wire.Request, data []byte) (wire.Repl
 		id = c.nextGr
 		c.graphs[id] = g
 	}
-	g.parts = append(g.parts, parts...)
+	g.parts, g.plans = append(g.parts, parts...), nil
 	g.kernels += kernels
 	c.graphParts += n
 	return wire.Reply{A: uint64(id)}, nil, true

@@ -4,6 +4,8 @@
 package host
 
 import (
+	"slices"
+
 	"github.com/gpushare/gpushare/simgpu/sim"
 	"github.com/gpushare/gpushare/simgpu/wire"
 )
@@ -11,6 +13,9 @@ import (
 // Operations of graphs that one client can have in the model. What is beyond
 // runs as one operation each.
 const maxBranchOps = 1 << 14
+
+// maxPieces is how many pieces a graph can have and ever be split.
+const maxPieces = maxBranchOps / 4
 
 const graphTag = 1 << 62 // of what is no single kernel
 
@@ -50,41 +55,94 @@ type plan struct {
 	pieces []piece
 	sum    sim.Op // all of it as one operation
 	split  bool   // parts of it can overlap: other engines, or other kernels
+	many   bool   // it has more pieces than are kept: it runs as one operation
 }
 
-// planGraph describes times runs of a graph to the model. Neighbours in a
-// branch that need the same engine become one operation, unless another branch
-// waits for the first of them.
+// planKey is what a plan depends on beside its graph.
+type planKey struct {
+	gpu     int
+	sms     uint32
+	changes uint64
+}
+
+const (
+	// maxDrawn is how many parts a graph may have for its kernels' lengths to
+	// follow each launch: of a longer one the first launch on a GPU decides what
+	// is drawn, and of how many multiprocessors.
+	maxDrawn = 4096
+	maxPlans = 64 // kept of one graph
+)
+
+// planGraph describes times runs of a graph to the model. A graph that has been
+// launched before is not gone through again: a client can submit a thousand
+// launches of a long one at a stroke, and everybody would wait.
 func (h *Host) planGraph(cc *clientContext, g *graph, times uint64) plan {
-	p := plan{sum: sim.Op{Kind: sim.Exec, Tag: graphTag}}
+	key := planKey{cc.gpu, cc.sms, h.changes}
+	long := len(g.parts) > maxDrawn
+	if long {
+		key.sms = 0
+	}
+	p := g.plans[key]
+	if p == nil {
+		var varies bool
+		p, varies = h.newPlan(cc, g)
+		if long || !varies {
+			if g.plans == nil || len(g.plans) >= maxPlans {
+				g.plans = map[planKey]*plan{}
+			}
+			g.plans[key] = p
+		}
+	}
+	if times == 1 || p.sum.Fault != 0 { // nothing comes after a fault
+		return *p
+	}
+	q := plan{sum: p.sum, split: p.split, many: p.many, pieces: slices.Clone(p.pieces)}
+	q.sum.Dur = repeated(q.sum.Dur, times)
+	for i := range q.pieces {
+		q.pieces[i].op.Dur = repeated(q.pieces[i].op.Dur, times)
+	}
+	return q
+}
+
+// newPlan describes one run of a graph, and says whether the next may be of
+// another length. Neighbours in a branch that need the same engine become one
+// operation, unless another branch waits for the first of them.
+func (h *Host) newPlan(cc *clientContext, g *graph) (p *plan, varies bool) {
+	p = &plan{sum: sim.Op{Kind: sim.Exec, Tag: graphTag}}
 	most := maxKernelTime.Nanoseconds()
 	var open [wire.PartBranches]int // index of the last piece, if it can grow, plus one
 	var parts [wire.PartBranches]uint64
 	var kinds [4]bool
 	var used [wire.PartBranches]bool
+	add := func(x piece) {
+		if p.many = p.many || len(p.pieces) >= maxPieces; !p.many {
+			p.pieces = append(p.pieces, x)
+		}
+	}
 	for _, part := range g.parts {
 		if part.Kind == wire.PartJoin {
 			open[part.Branch] = 0
-			p.pieces = append(p.pieces, piece{branch: part.Branch, kind: joinPiece, at: point{part.Other, part.Bytes}})
+			add(piece{branch: part.Branch, kind: joinPiece, at: point{part.Other, part.Bytes}})
 			continue
 		}
 		op, n := h.partOp(cc, &part)
+		varies = varies || part.Kind == wire.PartKernel && h.varies(cc, part.Function)
 		if op.Fault != 0 {
-			n, times = min(n, 1), 1 // nothing comes after it
+			n = min(n, 1)
 		}
-		op.Dur = repeated(repeated(op.Dur, n), times)
+		op.Dur = repeated(op.Dur, n)
 		if n > 0 && (op.Dur > 0 || op.Fault != 0) {
 			p.sum.On = op.On
 			p.sum.Dur = min(most, p.sum.Dur+op.Dur)
 			p.sum.SMs = widest(p.sum.SMs, op.SMs, count(kinds[:]) == 0)
 			kinds[op.On], used[part.Branch] = true, true
-			if k := open[part.Branch]; k > 0 && p.pieces[k-1].op.On == op.On {
+			if k := open[part.Branch]; k > 0 && k <= len(p.pieces) && p.pieces[k-1].op.On == op.On {
 				last := &p.pieces[k-1].op
 				last.Dur = min(most, last.Dur+op.Dur)
 				last.SMs = widest(last.SMs, op.SMs, false)
 				last.Fault = op.Fault
 			} else {
-				p.pieces = append(p.pieces, piece{branch: part.Branch, op: op})
+				add(piece{branch: part.Branch, op: op})
 				open[part.Branch] = len(p.pieces)
 			}
 		}
@@ -94,16 +152,19 @@ func (h *Host) planGraph(cc *clientContext, g *graph, times uint64) plan {
 		}
 		parts[part.Branch]++
 		if at := (point{part.Branch, parts[part.Branch]}); g.waited[at] {
-			p.pieces = append(p.pieces, piece{branch: part.Branch, kind: markPiece, at: at})
+			add(piece{branch: part.Branch, kind: markPiece, at: at})
 			open[part.Branch] = 0
 		}
 	}
 	engines, branches := count(kinds[:]), count(used[:])
 	p.split = engines > 1 || (branches > 1 && h.engineOf(cc.gpu).Concurrent > 1)
+	if p.many {
+		p.pieces, p.split = nil, false
+	}
 	if engines > 1 {
 		p.sum.On = sim.Compute
 	}
-	return p
+	return p, varies
 }
 
 // partOp describes one part, and how often it runs.

@@ -77,6 +77,7 @@ type Host struct {
 	nextID     uint32
 	groups     map[string]*group
 	names      *nameTable
+	changes    uint64 // of how long things take
 	conditions conditions
 	faults     faultState
 	driver     api.Driver
@@ -85,6 +86,7 @@ type Host struct {
 	trace      *tracer
 	stopped    bool
 	conns      sync.WaitGroup
+	doors      *doors
 
 	started   int64 // ns
 	listeners map[*listener]struct{}
@@ -121,6 +123,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	}
 	h.conditions.set(h.names, cfg.Conditions)
 	h.mostFiles = openFilesBound()
+	h.doors = newDoors(h.mostFiles)
 	if h.hangups, err = newHangups(); err != nil {
 		return nil, err
 	}
@@ -182,20 +185,11 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 	defer stop()
 	open, closeAll := context.WithCancel(context.WithoutCancel(ctx))
 	defer closeAll()
-	var err error
-	for {
-		var c *net.UnixConn
-		if c, err = l.AcceptUnix(); err != nil {
-			break
-		}
-		h.conns.Add(1)
-		go func() {
-			defer h.conns.Done()
-			// Also those that are no h.clients: of NVML, and without a hello yet.
-			defer context.AfterFunc(open, func() { _ = c.Close() })()
-			h.serveConn(c)
-		}()
-	}
+	err := h.accept(ctx, l, func(c *net.UnixConn) {
+		// Also those that are no h.clients: of NVML, and without a hello yet.
+		defer context.AfterFunc(open, func() { _ = c.Close() })()
+		h.serveConn(c)
+	})
 	h.mu.Lock()
 	h.stopped = true
 	h.mu.Unlock()
@@ -212,7 +206,7 @@ func (h *Host) Serve(ctx context.Context, l *net.UnixListener) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("accept clients: %w", err)
+	return err
 }
 
 // kick makes the engine thread look again.

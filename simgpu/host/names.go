@@ -83,6 +83,7 @@ func (t *nameTable) set(r kernel.Rule) error {
 func (h *Host) SetKernelTimes(rules []kernel.Rule) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.changes++
 	for _, r := range rules {
 		if err := h.names.set(r); err != nil {
 			return err
