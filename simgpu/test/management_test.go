@@ -89,11 +89,13 @@ func TestEventsAndLoss(t *testing.T) {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
+	// An event that does not come ends the program, and so the test.
+	defer time.AfterFunc(time.Minute, func() { _ = p.Process.Kill() }).Stop()
 	lines := bufio.NewScanner(out)
 	next := func(want string) {
 		t.Helper()
 		if !lines.Scan() || lines.Text() != want {
-			t.Errorf("event %q, want %q", lines.Text(), want)
+			t.Fatalf("event %q, want %q", lines.Text(), want)
 		}
 	}
 	next("ready")
