@@ -18,12 +18,13 @@
 
 /* Attributes in .nv.info sections: a format, the attribute, and a value of 16
  * bits, or with format SIZED so many bytes behind it. */
-enum { SIZED = 4, MAX_THREADS = 0x05, REQUIRED_THREADS = 0x10, FRAME_SIZE = 0x11, REGISTER_COUNT = 0x2f };
+enum { SIZED = 4, MAX_THREADS = 0x05, REQUIRED_THREADS = 0x10, FRAME_SIZE = 0x11, REGISTER_COUNT = 0x2f,
+       PARAM = 0x17, PARAM_V2 = 0x45 };
 
 struct image {
     const char *base;
     uint64_t size;
-    const Elf64_Shdr *section;
+    Elf64_Shdr *section; /* a copy: newer tools write the table at any address */
     unsigned n;
     const char *names;
     uint64_t names_size;
@@ -44,22 +45,30 @@ static const char *name_of(const struct image *i, const Elf64_Shdr *s)
 
 static bool open_image(struct image *i, const void *image)
 {
-    const Elf64_Ehdr *e = image;
     const Elf64_Shdr *names;
+    Elf64_Ehdr e;
 
-    if ((uintptr_t)image % 8 || memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != MACHINE_CUDA ||
-        e->e_shentsize != sizeof(Elf64_Shdr) || !e->e_shnum || e->e_shnum > MOST_SECTIONS ||
-        e->e_shstrndx >= e->e_shnum || e->e_shoff > UINT32_MAX || e->e_shoff % 8)
+    memcpy(&e, image, EI_NIDENT);
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64)
+        return false;
+    memcpy(&e, image, sizeof(e));
+    if (e.e_machine != MACHINE_CUDA || e.e_shentsize != sizeof(Elf64_Shdr) || !e.e_shnum || e.e_shnum > MOST_SECTIONS ||
+        e.e_shstrndx >= e.e_shnum || e.e_shoff > UINT32_MAX)
         return false;
     /* An image comes without its size: its table of sections lies behind them. */
     i->base = image;
-    i->size = e->e_shoff + (uint64_t)e->e_shnum * sizeof(Elf64_Shdr);
-    i->section = (const Elf64_Shdr *)(i->base + e->e_shoff);
-    i->n = e->e_shnum;
-    i->sm = e->e_ident[EI_ABIVERSION] >= 8 ? e->e_flags >> 8 & 0xff : e->e_flags & 0xff;
-    names = &i->section[e->e_shstrndx];
-    if (!inside(i, names->sh_offset, names->sh_size))
+    i->size = e.e_shoff + (uint64_t)e.e_shnum * sizeof(Elf64_Shdr);
+    i->n = e.e_shnum;
+    i->sm = e.e_ident[EI_ABIVERSION] >= 8 ? e.e_flags >> 8 & 0xff : e.e_flags & 0xff;
+    i->section = malloc(i->n * sizeof(*i->section));
+    if (!i->section)
         return false;
+    memcpy(i->section, i->base + e.e_shoff, i->n * sizeof(*i->section));
+    names = &i->section[e.e_shstrndx];
+    if (!inside(i, names->sh_offset, names->sh_size)) {
+        free(i->section);
+        return false;
+    }
     i->names = i->base + names->sh_offset;
     i->names_size = names->sh_size;
     return true;
@@ -75,13 +84,15 @@ static uint32_t word(const char *p)
 
 /* Reads one .nv.info section: the image's own, of which only what is said of
  * symbol counts, or the one of the function. */
-static void read_info(const struct image *i, const Elf64_Shdr *s, uint32_t symbol, bool own, struct sg_function_facts *f)
+static void read_info(const struct image *i, const Elf64_Shdr *s, uint32_t symbol, bool own, CUfunction fn)
 {
+    struct sg_function_facts *f = &fn->facts;
     const char *p = i->base + s->sh_offset;
     uint64_t left = s->sh_size;
 
     if (s->sh_type == SHT_NOBITS || !inside(i, s->sh_offset, s->sh_size))
         return;
+    fn->params_read |= !own;
     while (left >= 4) {
         unsigned attribute = (unsigned char)p[1], n = 0;
 
@@ -101,14 +112,21 @@ static void read_info(const struct image *i, const Elf64_Shdr *s, uint32_t symbo
             if (x && y && z && x <= 1024 && y <= 1024 && z <= 64 && x * y * z <= 1024)
                 f->max_threads = (int)(x * y * z);
         }
+        /* Index; position and offset, 16 bits each; the size above 18 others. */
+        if (!own && attribute == PARAM && n >= 12 &&
+            !sg_param_set(fn, word(p + 4) & 0xffff, word(p + 4) >> 16, word(p + 8) >> 18))
+            fn->params_read = false;
+        if (!own && attribute == PARAM_V2)
+            fn->params_read = false; /* another form, which is not known here */
         p += n;
         left -= n;
     }
 }
 
 /* What the section of code says of its function. */
-static void read_kernel(const struct image *i, const char *name, const Elf64_Shdr *code, struct sg_function_facts *f)
+static void read_kernel(const struct image *i, const char *name, const Elf64_Shdr *code, CUfunction fn)
 {
+    struct sg_function_facts *f = &fn->facts;
     unsigned before = code->sh_info >> 24;
 
     if (before)
@@ -118,9 +136,9 @@ static void read_kernel(const struct image *i, const char *name, const Elf64_Shd
         const char *n = name_of(i, s);
 
         if (!strcmp(n, ".nv.info")) {
-            read_info(i, s, code->sh_info & 0xffffff, true, f);
+            read_info(i, s, code->sh_info & 0xffffff, true, fn);
         } else if (!strncmp(n, ".nv.info.", 9) && !strcmp(n + 9, name)) {
-            read_info(i, s, 0, false, f);
+            read_info(i, s, 0, false, fn);
         } else if (!strncmp(n, ".nv.shared.", 11) && !strcmp(n + 11, name) && s->sh_size <= 1 << 20) {
             f->shared = (int)s->sh_size;
             /* From 9.0 on what the system reserves is counted in. */
@@ -137,25 +155,26 @@ CUresult sg_image_read(CUmodule m, const void *image)
 {
     struct image i;
     unsigned kernels = 0;
+    CUresult r = CUDA_SUCCESS;
 
     if (!open_image(&i, image))
-        return CUDA_SUCCESS;
+        return r;
     for (unsigned k = 0; k < i.n; k++)
         kernels += !strncmp(name_of(&i, &i.section[k]), ".text.", 6);
-    if (kernels > MOST_KERNELS)
-        return CUDA_SUCCESS;
-    for (unsigned k = 0; k < i.n; k++) {
+    for (unsigned k = 0; kernels <= MOST_KERNELS && k < i.n && r == CUDA_SUCCESS; k++) {
         const char *name = name_of(&i, &i.section[k]);
         CUfunction f;
 
         if (strncmp(name, ".text.", 6) || !name[6])
             continue;
         f = sg_module_function(m, name + 6, strlen(name + 6));
-        if (!f)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        read_kernel(&i, name + 6, &i.section[k], &f->facts);
+        if (f)
+            read_kernel(&i, name + 6, &i.section[k], f);
+        else
+            r = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return CUDA_SUCCESS;
+    free(i.section);
+    return r;
 }
 
 /* ---- PTX ------------------------------------------------------------------------- */
@@ -227,6 +246,7 @@ void sg_text_facts(const char *text, CUfunction f)
     body = strchr(p, '{');
     if (!body)
         return;
+    sg_params_of_text(p, body, f);
     for (end = body; *end; end++) {
         depth += *end == '{' ? 1 : *end == '}' ? -1 : 0;
         if (!depth)

@@ -132,6 +132,7 @@ static void release(CUmodule m)
             m->table[i] = f->next;
             f->magic = 0;
             free(f->name);
+            free(f->params);
             sg_object_free(f, sizeof(*f));
         }
     }
@@ -405,4 +406,18 @@ SG_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *size, CUmodule m, c
     if (!sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
     return sg_module_global(m, c, name, p, size);
+}
+
+/* The first form: 32 bits of the address, as of all its kind. */
+SG_API CUresult cuModuleGetGlobal(CUdeviceptr_v1 *p, unsigned int *size, CUmodule m, const char *name)
+{
+    CUdeviceptr at = 0;
+    size_t n = 0;
+    CUresult r = !p && !size && sg_ready() ? CUDA_ERROR_INVALID_VALUE : cuModuleGetGlobal_v2(&at, &n, m, name);
+
+    if (r == CUDA_SUCCESS && p)
+        *p = (CUdeviceptr_v1)at;
+    if (r == CUDA_SUCCESS && size)
+        *size = (unsigned)n;
+    return r;
 }

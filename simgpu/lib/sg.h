@@ -186,6 +186,11 @@ struct CUfunc_st {
     int block[3]; /* cuFuncSetBlockShape */
     unsigned shared;
     struct sg_function_facts facts;
+    struct sg_param {
+        unsigned offset, size;
+    } *params;
+    unsigned nparams;
+    bool params_read; /* the image says which it takes */
     CUfunction next; /* in the hash chain */
 };
 /* A kernel of a library may be launched as if it were a function, so it is one. */
@@ -335,6 +340,9 @@ CUresult sg_func_check(CUfunction f);
 /* What kernels need, from their image (image.c): a cubin's, all; PTX's, of one. */
 CUresult sg_image_read(CUmodule m, const void *image); /* the lock is held */
 void sg_text_facts(const char *text, CUfunction f);
+/* Parameters (params.c): of the declaration of f in PTX from p to its body. */
+void sg_params_of_text(const char *p, const char *body, CUfunction f);
+bool sg_param_set(CUfunction f, unsigned index, unsigned offset, unsigned size);
 /* Blocks of f that one multiprocessor of dev holds at once; 0: it cannot run. */
 int sg_resident(CUfunction f, CUdevice dev, int threads, size_t dynamic_shared);
 /* What a launch occupies, as KERNEL entries and graph parts carry it. */

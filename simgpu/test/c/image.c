@@ -38,7 +38,7 @@ static void is(CUmodule m, const char *name, int threads, int shared, int regist
 static struct {
     Elf64_Ehdr h;
     char names[64];
-    unsigned info[8], own[8];
+    unsigned info[8], own[16];
     Elf64_Shdr s[6];
 } cubin;
 
@@ -61,7 +61,9 @@ static void section(int k, const char *n, unsigned type, const void *at, size_t 
 static void make(void)
 {
     static const unsigned info[8] = {0x00082f04, 7, 80, 0x00081104, 7, 128, 0, 0}; /* registers, frame of symbol 7 */
-    static const unsigned own[8] = {0x00005003, 0x000c0504, 128, 2, 1, 0, 0, 0};   /* a largest block of 128 x 2 */
+    /* A largest block of 128 x 2; parameters of 1 byte, and of 24 at 8, the last one first. */
+    static const unsigned own[16] = {0x00005003, 0x000c0504, 128, 2, 1, 0x000c1704, 0, 0x00080001, 0x0061f000,
+                                     0x000c1704, 0, 0, 0x0005f000};
 
     memcpy(cubin.h.e_ident, ELFMAG, SELFMAG);
     cubin.h.e_ident[EI_CLASS] = ELFCLASS64;
@@ -77,7 +79,7 @@ static void make(void)
     section(1, ".s", SHT_STRTAB, cubin.names, sizeof(cubin.names), 0);
     section(2, ".text.k", SHT_PROGBITS, cubin.info, 8, 7);
     section(3, ".nv.info", SHT_LOPROC, cubin.info, 24, 0);
-    section(4, ".nv.info.k", SHT_LOPROC, cubin.own, 20, 2);
+    section(4, ".nv.info.k", SHT_LOPROC, cubin.own, 52, 2);
     section(5, ".nv.shared.k", SHT_NOBITS, NULL, 5120, 2);
 }
 
@@ -85,6 +87,8 @@ int main(int argc, char **argv)
 {
     CUcontext ctx;
     CUmodule m;
+    _Alignas(8) static char moved[sizeof(cubin) + 4];
+    size_t at, size;
     int n;
 
     OK(cuInit(0));
@@ -111,11 +115,18 @@ int main(int argc, char **argv)
     is(m, "k", 256, 4096, 80, 128);
     OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, function(m, "k"), 256, 0));
     TRUE(n == 3); /* 80 registers of 256 threads: three times in 65536 */
+    memcpy(moved + 4, &cubin, sizeof(cubin)); /* as newer tools align it: not at all */
+    OK(cuModuleLoadData(&m, moved + 4));
+    is(m, "k", 256, 4096, 80, 128);
+    OK(cuFuncGetParamInfo(function(m, "k"), 1, &at, &size));
+    TRUE(at == 8 && size == 24);
+    WANT(cuFuncGetParamInfo(function(m, "k"), 2, &at, &size), CUDA_ERROR_INVALID_VALUE);
     cubin.s[5].sh_name = 60000; /* damaged: loaded, not believed */
     cubin.s[4].sh_offset = (size_t)1 << 40;
     cubin.s[3].sh_size = (size_t)1 << 40;
     OK(cuModuleLoadData(&m, &cubin));
     is(m, "k", 1024, 0, 32, 0);
+    WANT(cuFuncGetParamInfo(function(m, "k"), 0, &at, &size), CUDA_ERROR_NOT_SUPPORTED);
     OK(cuCtxDestroy_v2(ctx));
     return 0;
 }
