@@ -244,3 +244,40 @@ SPATIAL(cuMemcpy3DBatchAsync_ptsz, true)
     }
 SPATIAL_V2(cuMemcpy3DBatchAsync_v2, false)
 SPATIAL_V2(cuMemcpy3DBatchAsync_v2_ptsz, true)
+
+/* ---- one copy with attributes: it goes where other copies may go, and is captured ----- */
+
+static bool attributes_of_one(const CUmemcpyAttributes *a)
+{
+    const size_t first = 0;
+
+    return attributes(a, &first, 1, 1);
+}
+
+#define ONE(name, pt)                                                                                               \
+    SG_API CUresult name(CUdeviceptr d, CUdeviceptr from, size_t n, CUmemcpyAttributes *a, CUstream s);             \
+    SG_API CUresult name(CUdeviceptr d, CUdeviceptr from, size_t n, CUmemcpyAttributes *a, CUstream s)              \
+    {                                                                                                               \
+        const CUDA_MEMCPY3D c = {.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = d,                            \
+                                 .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = from,                         \
+                                 .WidthInBytes = n, .Height = 1, .Depth = 1};                                       \
+                                                                                                                    \
+        SG_ENTER();                                                                                                 \
+        return attributes_of_one(a) ? sg_copy_async(&c, s, pt) : CUDA_ERROR_INVALID_VALUE;                          \
+    }
+ONE(cuMemcpyWithAttributesAsync, false)
+ONE(cuMemcpyWithAttributesAsync_ptsz, true)
+
+#define ONE_3D(name, pt)                                                                                            \
+    SG_API CUresult name(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream s);                         \
+    SG_API CUresult name(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream s)                          \
+    {                                                                                                               \
+        CUDA_MEMCPY3D c;                                                                                            \
+                                                                                                                    \
+        SG_ENTER();                                                                                                 \
+        if (!op || flags || !convert((const struct copy_op *)op, &c))                                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                                        \
+        return sg_copy_async(&c, s, pt);                                                                            \
+    }
+ONE_3D(cuMemcpy3DWithAttributesAsync, false)
+ONE_3D(cuMemcpy3DWithAttributesAsync_ptsz, true)

@@ -156,6 +156,28 @@ SG_API CUresult cuLibraryGetGlobal(CUdeviceptr *p, size_t *size, CUlibrary l, co
     return sg_module_global(library(l), c, name, p, size);
 }
 
+/* Variables and functions that host and device share under one address: PTX that
+ * declares none has none; those of other images are not known. */
+static CUresult shared_symbol(const void *out, CUlibrary l, const char *name, const char *attribute)
+{
+    SG_ENTER();
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!library(l))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return library(l)->text && !strstr(library(l)->text, attribute) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+SG_API CUresult cuLibraryGetManaged(CUdeviceptr *p, size_t *size, CUlibrary l, const char *name)
+{
+    return shared_symbol(p ? (void *)p : size, l, name, ".managed");
+}
+
+SG_API CUresult cuLibraryGetUnifiedFunction(void **fn, CUlibrary l, const char *name)
+{
+    return shared_symbol(fn, l, name, ".unified");
+}
+
 SG_API CUresult cuKernelGetFunction(CUfunction *pf, CUkernel k)
 {
     SG_ENTER_CTX(c);

@@ -98,3 +98,38 @@ SG_API CUresult cuCtxGetDevice_v2(CUdevice *dev, CUcontext c)
     *dev = c->dev;
     return CUDA_SUCCESS;
 }
+
+/* A kernel's module and the context named with it belong to one device, from 13.4. */
+static CUresult same_device(const CUgraphNodeParams *p)
+{
+    CUfunction f;
+
+    if (!p || p->type != CU_GRAPH_NODE_TYPE_KERNEL || !p->kernel.func || !p->kernel.ctx)
+        return CUDA_SUCCESS;
+    f = p->kernel.func;
+    if (!sg_is(f, SG_FUNC) || !sg_is(p->kernel.ctx, SG_CTX))
+        return CUDA_SUCCESS; /* refused later, as such */
+    return f->module->ctx && f->module->ctx->dev != p->kernel.ctx->dev ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddNode_v3(CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t,
+                           CUgraphNodeParams *);
+SG_API CUresult cuGraphAddNode_v3(CUgraphNode *pn, CUgraph g, const CUgraphNode *deps, const CUgraphEdgeData *e, size_t n,
+                                  CUgraphNodeParams *p)
+{
+    CUresult r;
+
+    SG_ENTER();
+    r = same_device(p);
+    return r == CUDA_SUCCESS ? sg_graph_add(pn, g, deps, e, n, p) : r;
+}
+
+CUresult cuGraphNodeSetParams_v2(CUgraphNode, CUgraphNodeParams *);
+SG_API CUresult cuGraphNodeSetParams_v2(CUgraphNode n, CUgraphNodeParams *p)
+{
+    CUresult r;
+
+    SG_ENTER();
+    r = same_device(p);
+    return r == CUDA_SUCCESS ? cuGraphNodeSetParams(n, p) : r;
+}

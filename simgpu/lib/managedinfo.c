@@ -159,3 +159,59 @@ SG_API CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_
     sg_unlock();
     return r;
 }
+
+/* ---- where memory lies, from 13.4 ------------------------------------------------------ */
+
+#define SAMPLE (64u << 10)
+
+/* The commonest place of samples in [from, to); of equals, the first. */
+static int commonest(const struct sg_managed *g, size_t from, size_t to, size_t step)
+{
+    size_t seen[SG_MAX_GPUS + 2] = {0}; /* by place, from NOWHERE on */
+    unsigned best = 0;
+
+    for (const struct part *p = g->parts; p; p = p->next) {
+        /* Samples lie at from + k * step: those before an address, rounded up. */
+        size_t a = p->at > from ? p->at - from : 0, b = p->at + p->size < to ? p->at + p->size : to;
+
+        if (p->at < to && p->at + p->size > from)
+            seen[p->where - NOWHERE] += (b - from - 1) / step + 1 - (a ? (a - 1) / step + 1 : 0);
+    }
+    for (unsigned i = 1; i < SG_LEN(seen); i++) {
+        if (seen[i] > seen[best])
+            best = i;
+    }
+    return (int)best + NOWHERE;
+}
+
+CUresult cuMemGetLocationInfo(CUdeviceptr, size_t, size_t, size_t, CUmemLocation *);
+SG_API CUresult cuMemGetLocationInfo(CUdeviceptr p, size_t n, size_t each, size_t step, CUmemLocation *out)
+{
+    CUresult r = CUDA_SUCCESS;
+    struct sg_mem *m;
+
+    SG_ENTER();
+    if (!out || !each || each > n || step > each)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < sg_state.ndev; i++) {
+        if (!sg_attr(sg_state.dev[i].info, CONCURRENT_MANAGED_ACCESS))
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (!step)
+        step = each < SAMPLE ? each : SAMPLE;
+    sg_lock();
+    m = sg_managed_find(p, n);
+    if (!m)
+        r = CUDA_ERROR_INVALID_VALUE;
+    for (size_t at = 0, k = 0; r == CUDA_SUCCESS && at < n; k++) {
+        size_t from = (uintptr_t)p - m->base + at, len = n - at < each ? n - at : each;
+        int where = commonest(m->managed, from, from + len, step);
+
+        out[k] = where == NOWHERE ? (CUmemLocation){0}
+                 : where == CPU   ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST}
+                                  : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = where};
+        at += len;
+    }
+    sg_unlock();
+    return r;
+}

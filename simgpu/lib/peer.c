@@ -110,3 +110,64 @@ SG_API CUresult cuCtxDisablePeerAccess(CUcontext peer)
     sg_unlock();
     return r;
 }
+
+/* ---- atomic operations over a link, from 13.0 ------------------------------------------ */
+
+enum { SIGNED = 1, UNSIGNED = 2, REDUCTION = 4, B32 = 8, B64 = 16, B128 = 32, ATOMIC_OPERATIONS = 13 };
+
+/* What NVLink carries is taken to be what PTX's atom and red have on a device's own
+ * memory; no real answer is known. */
+static unsigned native(int operation, int capability)
+{
+    static const unsigned masks[ATOMIC_OPERATIONS] = {
+        SIGNED | UNSIGNED | REDUCTION | B32 | B64, /* add, min, max */
+        SIGNED | UNSIGNED | REDUCTION | B32 | B64,
+        SIGNED | UNSIGNED | REDUCTION | B32 | B64,
+        UNSIGNED | REDUCTION | B32, /* increment, decrement */
+        UNSIGNED | REDUCTION | B32,
+        UNSIGNED | REDUCTION | B32 | B64, /* and, or, xor */
+        UNSIGNED | REDUCTION | B32 | B64,
+        UNSIGNED | REDUCTION | B32 | B64,
+        UNSIGNED | B32 | B64, /* exchange, compare and swap */
+        UNSIGNED | B32 | B64,
+        SIGNED | REDUCTION | B32 | B64, /* of floating point, only add */
+        0,
+        0,
+    };
+    bool swaps = operation == 8 || operation == 9;
+
+    return masks[operation] | (swaps && capability >= 90 ? B128 : 0u);
+}
+
+static CUresult atomics(unsigned *ret, const int *operations, unsigned n, bool carried, unsigned capability)
+{
+    if (!ret || !operations || !n)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < n; i++) {
+        if (operations[i] < 0 || operations[i] >= ATOMIC_OPERATIONS)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (unsigned i = 0; i < n; i++)
+        ret[i] = carried ? native(operations[i], (int)capability) : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *, const int *, unsigned int, CUdevice, CUdevice);
+SG_API CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *ret, const int *operations, unsigned int n, CUdevice src,
+                                                 CUdevice dst)
+{
+    SG_ENTER();
+    if (!sg_dev(src) || !sg_dev(dst) || src == dst)
+        return CUDA_ERROR_INVALID_DEVICE;
+    return atomics(ret, operations, n, link_of(src, dst) == SG_PEER_NVLINK, sg_dev(src)->info->capability);
+}
+
+/* Over PCIe the attribute HOST_NATIVE_ATOMIC_SUPPORTED is 0, so there are none. */
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *, const int *, unsigned int, CUdevice);
+SG_API CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *ret, const int *operations, unsigned int n, CUdevice dev)
+{
+    SG_ENTER();
+    if (!sg_dev(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    return atomics(ret, operations, n, false, 0);
+}

@@ -446,6 +446,18 @@ static CUresult host_func(CUstream h, CUhostFn fn, void *arg, bool pt)
 }
 BOTH(cuLaunchHostFunc, (CUstream s, CUhostFn fn, void *arg), host_func, s, fn, arg)
 
+/* How the thread that calls the function waits for it makes no difference here. */
+static CUresult host_func_mode(CUstream h, CUhostFn fn, void *arg, unsigned mode, bool pt)
+{
+    enum { BLOCKING, SPINNING };
+
+    SG_ENTER();
+    return mode > SPINNING ? CUDA_ERROR_INVALID_VALUE : host_func(h, fn, arg, pt);
+}
+CUresult cuLaunchHostFunc_v2(CUstream, CUhostFn, void *, unsigned int);
+CUresult cuLaunchHostFunc_v2_ptsz(CUstream, CUhostFn, void *, unsigned int);
+BOTH(cuLaunchHostFunc_v2, (CUstream s, CUhostFn fn, void *arg, unsigned int mode), host_func_mode, s, fn, arg, mode)
+
 static CUresult add_callback(CUstream h, CUstreamCallback cb, void *arg, unsigned flags, bool pt)
 {
     bool capturing;

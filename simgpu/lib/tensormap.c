@@ -193,3 +193,19 @@ SG_API CUresult cuTensorMapReplaceAddress(CUtensorMap *m, void *p)
     m->address = (uintptr_t)p;
     return CUDA_SUCCESS;
 }
+
+/* Which window of addresses the copy unit may touch, from 13.5: the cards here have one. */
+CUresult cuTensorMapSetAllocationClass(CUtensorMap *, int, int *);
+SG_API CUresult cuTensorMapSetAllocationClass(CUtensorMap *m, int want, int *ret)
+{
+    enum { AUTO, SMALL, LARGE };
+
+    if (ret)
+        *ret = SMALL;
+    {
+        SG_ENTER_CTX(c);
+        (void)c;
+    }
+    return !m || (uintptr_t)m % 64 || m->magic != MAGIC || want < AUTO || want > LARGE ? CUDA_ERROR_INVALID_VALUE
+                                                                                        : CUDA_SUCCESS;
+}
