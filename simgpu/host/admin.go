@@ -110,8 +110,7 @@ func (a *AdminClient) call(ctx context.Context, method, path string, in, out any
 	}
 	defer resp.Body.Close() //nolint:errcheck // read to the end
 	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		return fmt.Errorf("simulator refused %s: %s", path, bytes.TrimSpace(b))
+		return refusal(resp)
 	}
 	if out == nil {
 		return nil
@@ -120,6 +119,15 @@ func (a *AdminClient) call(ctx context.Context, method, path string, in, out any
 		return fmt.Errorf("decode answer: %w", err)
 	}
 	return nil
+}
+
+// refusal returns what the host process said, in its own words.
+func refusal(resp *http.Response) error {
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if b = bytes.TrimSpace(b); resp.StatusCode == http.StatusNotFound || len(b) == 0 {
+		return fmt.Errorf("ask for %s: the simulator answers %s; is it of another version?", resp.Request.URL.Path, resp.Status)
+	}
+	return fmt.Errorf("%s", b)
 }
 
 // Status fetches the account.

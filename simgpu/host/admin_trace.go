@@ -4,7 +4,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,12 +45,11 @@ func (a *AdminClient) Trace(ctx context.Context, w io.Writer) error {
 	patient.Timeout = 0
 	resp, err := patient.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the simulator: %w", err)
+		return a.down(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // read to the end
 	if resp.StatusCode != http.StatusOK {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		return fmt.Errorf("simulator refused /trace: %s", bytes.TrimSpace(b))
+		return refusal(resp)
 	}
 	if _, err := io.Copy(w, resp.Body); err != nil {
 		return fmt.Errorf("read trace: %w", err)

@@ -99,6 +99,9 @@ func (h *Host) freeGraph(c *client, id uint32) {
 	}
 }
 
+// MaxCondition is the largest value of a condition: how often a while may run.
+const MaxCondition = 1_000_000
+
 // conditions are the values that kernels would set of conditional nodes, by
 // the kernels' names: given by the operator, as kernels compute nothing.
 type conditions struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
+	"github.com/gpushare/gpushare/internal/commandline"
 	"github.com/gpushare/gpushare/internal/config"
-	"github.com/gpushare/gpushare/internal/suggest"
 	"github.com/gpushare/gpushare/internal/version"
 )
 
@@ -49,7 +49,7 @@ func (t *terminal) run(args []string) int {
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() && c.Args().First() != "help" {
-				return unknownCommand(c.Args().First(), c.App.Commands)
+				return usagef("%w", commandline.Command("gpushare", c.Args().First(), c.App.Commands))
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -64,44 +64,11 @@ func (t *terminal) run(args []string) int {
 			c.HideHelpCommand = true
 		}
 	}
-	return t.report(app.Run(reorder(args, app)))
+	return t.report(app.Run(commandline.Reorder(args, app, "run")))
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	help := "gpushare --help"
-	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "gpushare" {
-		help = "gpushare " + c.Command.Name + " --help"
-	}
-	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
-		var known []string
-		if c.Command != nil {
-			for _, f := range c.Command.Flags {
-				known = append(known, f.Names()[0])
-			}
-		}
-		near := suggest.Nearest(name, known)
-		if near == "" {
-			near = suggest.Nearest("gpu-"+name, known)
-		}
-		return usagef("unknown flag --%s%s", name, didYouMean(near, "--", help))
-	}
-	return usagef("%w; see: %s", err, help)
-}
-
-func unknownCommand(name string, commands []*cli.Command) error {
-	var known []string
-	for _, c := range commands {
-		known = append(known, c.Name)
-	}
-	return usagef("unknown command %q%s", name, didYouMean(suggest.Nearest(name, known), "gpushare ", "gpushare --help"))
-}
-
-// didYouMean ends an error with what is near, or else with where to read.
-func didYouMean(near, before, help string) string {
-	if near == "" {
-		return "; see: " + help
-	}
-	return ": did you mean " + before + near + "?"
+	return usagef("%w", commandline.Flag(c, err, "gpu-"))
 }
 
 // client returns a client of the daemon that the flags or config.toml name.

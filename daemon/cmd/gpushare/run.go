@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gpushare/gpushare/internal/commandline"
 	"github.com/gpushare/gpushare/internal/suggest"
 	"github.com/gpushare/gpushare/limiter"
 	"github.com/gpushare/gpushare/limiter/quantity"
@@ -134,7 +135,7 @@ func parseRun(args []string) (runRequest, error) {
 			return r, nil
 		case long && strings.HasPrefix(name, "gpu-"): // docker has none that begins so
 			near := suggest.Nearest(name, slices.Sorted(maps.Keys(own)), "gpu-")
-			return r, usagef("unknown flag --%s%s", name, didYouMean(near, "--", "gpushare run --help"))
+			return r, usagef("unknown flag --%s%s", name, commandline.DidYouMean(near, "--", "gpushare run --help"))
 		case long && (name == "runtime" || name == "gpus"):
 			return r, usagef("--%s: gpushare run chooses it; leave it out, or write docker run yourself (see --print)", name)
 		}

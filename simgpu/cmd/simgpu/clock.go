@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -51,24 +52,10 @@ func clockOf(c *cli.Context) (host.Clock, error) {
 	return k, nil
 }
 
-// optionalDir stands before or after the subcommand.
-func optionalDir() cli.Flag {
-	return &cli.StringFlag{Name: "dir", Usage: "the node's `DIRECTORY` (required)"}
-}
-
-func clockAdmin(c *cli.Context) (*host.AdminClient, error) {
-	for _, x := range c.Lineage() {
-		if x.String("dir") != "" {
-			return adminOf(x)
-		}
-	}
-	return nil, errors.New("--dir: name the node's directory")
-}
-
 func clockCommand() *cli.Command {
 	patience := &cli.DurationFlag{Name: "patience", Value: time.Minute, Usage: "wall time after which to give up"}
 	move := func(c *cli.Context, m host.ClockMove) error {
-		a, err := clockAdmin(c)
+		a, err := adminOf(c)
 		if err != nil {
 			return err
 		}
@@ -83,7 +70,7 @@ func clockCommand() *cli.Command {
 	}
 	hold := func(on bool) cli.ActionFunc {
 		return func(c *cli.Context) error {
-			a, err := clockAdmin(c)
+			a, err := adminOf(c)
 			if err != nil {
 				return err
 			}
@@ -93,18 +80,23 @@ func clockCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "clock",
 		Usage: "show or move a virtual clock",
-		Flags: []cli.Flag{optionalDir(), &cli.StringFlag{Name: "o", Usage: "output `FORMAT`: text or json", Value: "text"}},
+		Flags: []cli.Flag{dirFlag(), &cli.StringFlag{Name: "o", Usage: "output `FORMAT`: text or json", Value: "text"}},
 		UsageText: "simgpu clock --dir DIR\nsimgpu clock step --dir DIR 10ms\n" +
 			"simgpu clock run --dir DIR --until 60s\nsimgpu clock run --dir DIR --idle",
-		Action: showClock,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return unknown("simgpu clock")(c)
+			}
+			return showClock(c)
+		},
 		Subcommands: []*cli.Command{
 			{
 				Name: "step", Usage: "let so much time pass; 0: let clients do what they can at this moment",
-				ArgsUsage: "TIME", Flags: []cli.Flag{optionalDir(), patience},
+				ArgsUsage: "TIME", Flags: []cli.Flag{dirFlag(), patience},
 				Action: func(c *cli.Context) error {
 					d, err := time.ParseDuration(c.Args().First())
 					if err != nil || d < 0 || c.NArg() != 1 {
-						return fmt.Errorf("clock step %q: want one time like 10ms", c.Args().Slice())
+						return fmt.Errorf("clock step %q: want one time with a unit, for example 10ms", strings.Join(c.Args().Slice(), " "))
 					}
 					return move(c, host.ClockMove{ByNS: d.Nanoseconds()})
 				},
@@ -112,7 +104,7 @@ func clockCommand() *cli.Command {
 			{
 				Name: "run", Usage: "let time pass as fast as it can",
 				Flags: []cli.Flag{
-					optionalDir(), patience,
+					dirFlag(), patience,
 					&cli.DurationFlag{Name: "until", Usage: "to this moment"},
 					&cli.BoolFlag{Name: "idle", Usage: "until nothing is left to happen"},
 				},
@@ -123,14 +115,14 @@ func clockCommand() *cli.Command {
 					return move(c, host.ClockMove{UntilNS: c.Duration("until").Nanoseconds(), Idle: c.Bool("idle")})
 				},
 			},
-			{Name: "hold", Usage: "keep clients where they are until time is moved", Flags: []cli.Flag{optionalDir()}, Action: hold(true)},
-			{Name: "release", Usage: "undo hold", Flags: []cli.Flag{optionalDir()}, Action: hold(false)},
+			{Name: "hold", Usage: "keep clients where they are until time is moved", Flags: []cli.Flag{dirFlag()}, Action: hold(true)},
+			{Name: "release", Usage: "undo hold", Flags: []cli.Flag{dirFlag()}, Action: hold(false)},
 		},
 	}
 }
 
 func showClock(c *cli.Context) error {
-	a, err := clockAdmin(c)
+	a, err := adminOf(c)
 	if err != nil {
 		return err
 	}
@@ -144,10 +136,10 @@ func showClock(c *cli.Context) error {
 		return e.Encode(s) //nolint:wrapcheck // a pipe that closed
 	}
 	if !s.Virtual {
-		fmt.Println("wall clock")
+		fmt.Println("wall clock (start a node with --clock virtual to move time)")
 		return nil
 	}
-	fmt.Printf("virtual clock at %v\n", time.Duration(s.NowNS))
+	fmt.Printf("SIMULATED: virtual clock at %v\n", time.Duration(s.NowNS))
 	if s.NextNS >= 0 {
 		fmt.Printf("next: %v\n", time.Duration(s.NextNS))
 	}

@@ -10,13 +10,18 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/gpushare/gpushare/simgpu/host"
 )
 
 func conditionCommand() *cli.Command {
 	return &cli.Command{
-		Name: "condition",
-		Usage: "set what conditional nodes of graphs get, by the name of a kernel before or in them:" +
-			" 0 or 1 (if), how often (while), which body (switch)",
+		Name:      "condition",
+		Usage:     "set what conditional nodes of graphs get, by the name of a kernel near them",
+		UsageText: "simgpu condition --dir DIR solve_step=20 found=1",
+		Description: `Kernels do nothing, so what they would decide comes from here. KERNEL is the name of
+a kernel that the node depends on, or of one in the body of a while. VALUE is 0 or 1
+for an if, how often for a while, which body for a switch; at most 1000000.`,
 		ArgsUsage: "KERNEL=VALUE…",
 		Flags:     []cli.Flag{dirFlag()},
 		Action: func(c *cli.Context) error {
@@ -46,6 +51,9 @@ func parseConditions(args []string) (map[string]uint64, error) {
 		v, err := strconv.ParseUint(a[i+1:], 10, 32)
 		if err != nil {
 			return nil, fmt.Errorf("condition %q: want a whole number", a)
+		}
+		if v > host.MaxCondition {
+			return nil, fmt.Errorf("condition %q: want at most %d", a, host.MaxCondition)
 		}
 		m[a[:i]] = v
 	}

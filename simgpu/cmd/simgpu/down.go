@@ -23,8 +23,11 @@ func downCommand() *cli.Command {
 		Usage: "stop the GPUs and wait until they are gone; the node's files stay",
 		Flags: []cli.Flag{dirFlag()},
 		Action: func(c *cli.Context) error {
-			dir, err := filepath.Abs(c.String("dir"))
+			dir, err := directory(c)
 			if err != nil {
+				return err
+			}
+			if dir, err = filepath.Abs(dir); err != nil {
 				return fmt.Errorf("find node directory: %w", err)
 			}
 			pid, err := host.NewAdminClient(node.Layout{Dir: dir}.Admin()).Stop(c.Context)

@@ -26,11 +26,11 @@ func engineCommand() *cli.Command {
 		UsageText: "simgpu engine --dir DIR --slice 5ms --switch-cost 20us\nsimgpu engine --dir DIR --gpu 0 --timeslice long",
 		Flags: []cli.Flag{
 			dirFlag(),
-			&cli.IntFlag{Name: "gpu", Value: -1, Usage: "index of the GPU (default: all)"},
-			&cli.DurationFlag{Name: "slice", Usage: "turn of a context while others have work"},
+			&cli.IntFlag{Name: "gpu", Value: -1, Usage: "index of the GPU", DefaultText: "all"},
+			&cli.DurationFlag{Name: "slice", Usage: "turn of a context while others have work", DefaultText: "unchanged"},
 			&cli.StringFlag{Name: "timeslice", Usage: "the same by `CLASS`: short, medium or long"},
-			&cli.DurationFlag{Name: "switch-cost", Usage: "engine time lost when contexts change"},
-			&cli.DurationFlag{Name: "watchdog", Usage: "a kernel that hangs ends its context after this; 0: never"},
+			&cli.DurationFlag{Name: "switch-cost", Usage: "engine time lost when contexts change", DefaultText: "unchanged"},
+			&cli.DurationFlag{Name: "watchdog", Usage: "a kernel that hangs ends its context after this; 0: never", DefaultText: "unchanged"},
 		},
 		Action: func(c *cli.Context) error {
 			change := host.EngineChange{GPU: c.Int("gpu")}

@@ -19,7 +19,7 @@ import (
 
 func failCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "fail",
+		Name: "fail", ArgsUsage: "[ID]",
 		Usage: "make calls of the driver fail or be slow",
 		UsageText: "simgpu fail --dir DIR --call cuMemAlloc --nth 7 --rc CUDA_ERROR_OUT_OF_MEMORY\n" +
 			"simgpu fail --dir DIR --call nvmlDeviceGetMemoryInfo --rc 15 --gpu 0 --outputs garbage\n" +
@@ -30,14 +30,14 @@ func failCommand() *cli.Command {
 			&cli.StringFlag{Name: "call", Usage: "`NAME` of the call, in all its forms; =NAME: only this one"},
 			&cli.StringFlag{Name: "rc", Usage: "`RESULT` that it returns, a number or a name"},
 			&cli.StringFlag{Name: "outputs", Usage: "`WHAT` becomes of its results: untouched (default) and garbage do not make the call, written does"},
-			&cli.Uint64Flag{Name: "nth", Usage: "only the `N`th call, or from it on with --every or --count"},
-			&cli.Uint64Flag{Name: "every", Usage: "each `N`th call"},
-			&cli.Uint64Flag{Name: "count", Usage: "at most `N` calls"},
-			&cli.UintFlag{Name: "gpu", Usage: "only calls about GPU `N` or made in a context there"},
-			&cli.UintFlag{Name: "pid", Usage: "only calls of process `PID`"},
+			&cli.Uint64Flag{Name: "nth", Usage: "only the `N`th call, or from it on with --every or --count", DefaultText: "every one"},
+			&cli.Uint64Flag{Name: "every", Usage: "each `N`th call", DefaultText: "1"},
+			&cli.Uint64Flag{Name: "count", Usage: "at most `N` calls", DefaultText: "no end"},
+			&cli.UintFlag{Name: "gpu", Usage: "only calls about GPU `N` or made in a context there", DefaultText: "any"},
+			&cli.UintFlag{Name: "pid", Usage: "only calls of process `PID`", DefaultText: "any"},
 			&cli.StringFlag{Name: "cgroup", Usage: "only calls of processes whose control group's path has `TEXT` in it"},
 			&cli.BoolFlag{Name: "per-process", Usage: "count each process's calls by themselves"},
-			&cli.StringFlag{Name: "delay", Usage: "let the call wait for `TIME` before"},
+			&cli.StringFlag{Name: "delay", Usage: "let the call wait for `TIME` before, at most 1m"},
 			&cli.BoolFlag{Name: "list", Usage: "show the rules and how often each has hit"},
 			&cli.BoolFlag{Name: "clear", Usage: "take back the rule ID, or all"},
 		},

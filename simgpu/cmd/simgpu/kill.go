@@ -4,11 +4,25 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gpushare/gpushare/simgpu/fault"
 	"github.com/gpushare/gpushare/simgpu/host"
 )
+
+// lostFlag has no default: nobody should lose GPU 0 by leaving it out.
+func lostFlag() cli.Flag {
+	return &cli.IntFlag{Name: "gpu", Usage: "`NUMBER` of the GPU (required)", Value: -1, DefaultText: "none"}
+}
+
+func lostGPU(c *cli.Context) (int, error) {
+	if c.Int("gpu") < 0 {
+		return 0, errors.New("which GPU? write --gpu NUMBER; simgpu status shows them")
+	}
+	return c.Int("gpu"), nil
+}
 
 func killCommand() *cli.Command {
 	return &cli.Command{
@@ -17,17 +31,21 @@ func killCommand() *cli.Command {
 		UsageText: "simgpu kill-gpu --dir DIR --gpu 0\nsimgpu kill-gpu --dir DIR --gpu 0 --xid 48",
 		Flags: []cli.Flag{
 			dirFlag(),
-			&cli.IntFlag{Name: "gpu", Required: true, Usage: "`NUMBER` of the GPU"},
+			lostFlag(),
 			&cli.UintFlag{Name: "xid", Value: 79, Usage: "what the kernel driver reports: 79 fallen off the bus, 48 uncorrectable memory error, …"},
 			&cli.StringFlag{Name: "rc", Usage: "`RESULT` of CUDA calls from then on, a number or a name", DefaultText: "as the XID has it"},
 		},
 		Action: func(c *cli.Context) error {
+			gpu, err := lostGPU(c)
+			if err != nil {
+				return err
+			}
 			a, err := adminOf(c)
 			if err != nil {
 				return err
 			}
-			k := host.Kill{GPU: c.Int("gpu"), XID: uint32(c.Uint("xid")), RC: fault.Text(c.String("rc"))} //nolint:gosec // a small number
-			return a.KillGPU(c.Context, k)                                                                //nolint:wrapcheck // says everything
+			k := host.Kill{GPU: gpu, XID: uint32(c.Uint("xid")), RC: fault.Text(c.String("rc"))} //nolint:gosec // a small number
+			return a.KillGPU(c.Context, k)                                                       //nolint:wrapcheck // says everything
 		},
 	}
 }
@@ -36,13 +54,17 @@ func reviveCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "revive-gpu",
 		Usage: "reset a lost GPU; refused while processes hold it",
-		Flags: []cli.Flag{dirFlag(), &cli.IntFlag{Name: "gpu", Required: true, Usage: "`NUMBER` of the GPU"}},
+		Flags: []cli.Flag{dirFlag(), lostFlag()},
 		Action: func(c *cli.Context) error {
+			gpu, err := lostGPU(c)
+			if err != nil {
+				return err
+			}
 			a, err := adminOf(c)
 			if err != nil {
 				return err
 			}
-			return a.ReviveGPU(c.Context, c.Int("gpu")) //nolint:wrapcheck // says everything
+			return a.ReviveGPU(c.Context, gpu) //nolint:wrapcheck // says everything
 		},
 	}
 }

@@ -32,7 +32,7 @@ func setCommand() *cli.Command {
 	keys.WriteString("auto hands a value back to the model. Names of NVIDIA's nvml-mock-ctl are taken too.")
 	return &cli.Command{
 		Name:        "set",
-		Usage:       "set what the management library shows of a GPU",
+		Usage:       "set what the management library (NVML) shows of a GPU: temp=95",
 		UsageText:   "simgpu set --dir DIR --gpu 0 temp=95 fan=80\nsimgpu set --dir DIR --gpu all temp=auto",
 		ArgsUsage:   "KEY=VALUE…",
 		Description: keys.String(),
@@ -97,6 +97,7 @@ func migCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "mig",
 		Usage: "cut a GPU into MIG instances",
+		Flags: []cli.Flag{dirFlag()},
 		Subcommands: []*cli.Command{{
 			Name: "create", Usage: "create instances", ArgsUsage: "SHAPE…", Flags: flags,
 			UsageText: "simgpu mig create --dir DIR --gpu 0 3g.40gb 2g.20gb",
@@ -113,6 +114,7 @@ func migCommand() *cli.Command {
 			},
 		}, {
 			Name: "destroy", Usage: "destroy GPU instances and what is in them", ArgsUsage: "GPU-INSTANCE…", Flags: flags,
+			UsageText: "simgpu mig destroy --dir DIR --gpu 0 1 2   (numbers as simgpu mig list shows them)",
 			Action: func(c *cli.Context) error {
 				var ids []uint32
 				for _, s := range c.Args().Slice() {
@@ -132,7 +134,7 @@ func migCommand() *cli.Command {
 				return a.DestroyMIG(c.Context, c.String("gpu"), ids) //nolint:wrapcheck // says everything
 			},
 		}, {
-			Name: "list", Usage: "list the MIG devices of all GPUs", Flags: []cli.Flag{dirFlag()},
+			Name: "list", Usage: "list the MIG devices of all GPUs", UsageText: "simgpu mig list --dir DIR", Flags: []cli.Flag{dirFlag()},
 			Action: func(c *cli.Context) error {
 				a, err := adminOf(c)
 				if err != nil {
@@ -142,7 +144,14 @@ func migCommand() *cli.Command {
 				if err != nil {
 					return err //nolint:wrapcheck // says everything
 				}
-				return migDevices(st)
+				for _, g := range st.GPUs {
+					if len(g.Instances) > 0 {
+						fmt.Println("SIMULATED MIG devices")
+						return migDevices(st)
+					}
+				}
+				fmt.Println("no MIG devices")
+				return nil
 			},
 		}},
 	}

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,8 +27,11 @@ type setup struct {
 }
 
 func settings(c *cli.Context) (*setup, error) {
-	dir, err := filepath.Abs(c.String("dir"))
+	dir, err := directory(c)
 	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("find node directory: %w", err)
 	}
 	if c.NArg() > 0 {
@@ -156,11 +158,8 @@ func parseBytes(s string) (uint64, error) {
 		return 0, nil
 	}
 	q, err := quantity.ParseMemory(s, quantity.Strict)
-	if err != nil {
-		return 0, err //nolint:wrapcheck // says everything
-	}
-	if q.IsPercent() {
-		return 0, errors.New("a percentage of nothing")
+	if err != nil || q.IsPercent() {
+		return 0, fmt.Errorf("%q: want bytes with a unit, for example 24GiB or 500MiB", s)
 	}
 	return q.Bytes(0), nil
 }

@@ -19,7 +19,11 @@ import (
 )
 
 func adminOf(c *cli.Context) (*host.AdminClient, error) {
-	dir, err := filepath.Abs(c.String("dir"))
+	dir, err := directory(c)
+	if err != nil {
+		return nil, err
+	}
+	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find node directory: %w", err)
 	}
