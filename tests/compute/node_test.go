@@ -56,6 +56,7 @@ type node struct {
 }
 
 // startNode starts one GPU whose kernels run as long as times say ("short=50us").
+// GPUSHARE_TEST_PROFILE names another card than the one whose accounts are exact.
 func startNode(t *testing.T, times ...string) *node {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -64,6 +65,9 @@ func startNode(t *testing.T, times ...string) *node {
 	n := &node{t: t, dir: t.TempDir(), windows: window.NewRunner()}
 	t.Cleanup(n.windows.Close)
 	args := []string{"up", "--dir", n.dir, "--detach"}
+	if profile := os.Getenv("GPUSHARE_TEST_PROFILE"); profile != "" {
+		args = append(args, "--profile", profile)
+	}
 	for _, k := range times {
 		args = append(args, "--kernel-time", k)
 	}

@@ -92,6 +92,9 @@ func start(t *testing.T, opts node.Options, then func(n *node.Node) error) *node
 	nodes.mu.Lock()
 	defer nodes.mu.Unlock()
 	opts.Root = root
+	if opts.Profile == "" && opts.Memory == "" {
+		opts.Profile = os.Getenv("GPUSHARE_TEST_PROFILE")
+	}
 	n, err := node.Start(within(t), opts)
 	if err != nil {
 		t.Fatal(err)

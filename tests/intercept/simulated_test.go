@@ -44,6 +44,8 @@ func simulate(t *testing.T) *node {
 
 // simulateGPUs starts a node with more flags of simgpu up. GPUSHARE_TEST_DRIVER names
 // another driver than the default; the tests that need newer calls fail over an old one.
+// GPUSHARE_TEST_PROFILE names another card; the tests that count bytes fail on one that
+// rounds.
 func simulateGPUs(t *testing.T, gpus int, flags ...string) *node {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -56,6 +58,9 @@ func simulateGPUs(t *testing.T, gpus int, flags ...string) *node {
 	args := []string{"up", "--dir", n.dir, "--gpus", fmt.Sprint(gpus), "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib)}
 	if driver := os.Getenv("GPUSHARE_TEST_DRIVER"); driver != "" {
 		args = append(args, "--driver", driver)
+	}
+	if profile := os.Getenv("GPUSHARE_TEST_PROFILE"); profile != "" {
+		args = append(args, "--profile", profile)
 	}
 	args = append(args, flags...)
 	cmd := exec.Command(n.bin, args...)

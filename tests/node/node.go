@@ -30,11 +30,15 @@ type Options struct {
 	Dir string
 	// GPUs is how many there are; 0 means 1.
 	GPUs int
-	// Memory is each GPU's size as simgpu takes it; empty means 80GiB.
+	// Profile is what the GPUs are like, as "simgpu up --profile" takes it; empty means
+	// the card whose accounts are exact.
+	Profile string
+	// Memory is each GPU's size as simgpu takes it; empty means 80GiB, or with a
+	// Profile that of its card.
 	Memory string
 	// KernelTimes are simgpu's kernel lengths, such as "spin=50us".
 	KernelTimes []string
-	// Simgpu are more arguments of "simgpu up", such as a profile or a driver.
+	// Simgpu are more arguments of "simgpu up", such as a driver.
 	Simgpu []string
 	// NoEngine leaves out containerd and dockerd.
 	NoEngine bool
@@ -76,7 +80,7 @@ func Start(ctx context.Context, opts Options) (n *Node, err error) {
 	if opts.GPUs == 0 {
 		opts.GPUs = 1
 	}
-	if opts.Memory == "" {
+	if opts.Memory == "" && opts.Profile == "" {
 		opts.Memory = "80GiB"
 	}
 	if opts.Dir == "" {

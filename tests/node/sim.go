@@ -30,7 +30,13 @@ func (n *Node) Devices() string { return filepath.Join(n.simDir(), "dev") }
 // startSimulator starts the simulated driver and waits until it answers.
 func (n *Node) startSimulator(ctx context.Context) error {
 	args := []string{n.Bin("simgpu"), "up", "--dir", n.simDir(), "--gpus", strconv.Itoa(n.opts.GPUs),
-		"--memory", n.opts.Memory, "--lib-dir", filepath.Join(n.opts.Root, "build/simgpu/lib")}
+		"--lib-dir", filepath.Join(n.opts.Root, "build/simgpu/lib")}
+	if n.opts.Profile != "" {
+		args = append(args, "--profile", n.opts.Profile)
+	}
+	if n.opts.Memory != "" {
+		args = append(args, "--memory", n.opts.Memory)
+	}
 	for _, k := range n.opts.KernelTimes {
 		args = append(args, "--kernel-time", k)
 	}
