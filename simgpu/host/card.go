@@ -46,6 +46,7 @@ func cardOf(m *facts) wire.Card {
 		wire.CardRowRemapper: m.ECC.RowRemapper, wire.CardGSP: m.GSPFirmware, wire.CardCC: m.Confidential,
 		wire.CardGPM: m.GPM, wire.CardPowerProfiles: m.PowerProfiles, wire.CardPCIPeers: m.PCIPeers,
 		wire.CardNVSwitch: m.NVLink.Switch, wire.CardDisplay: m.DisplayActive,
+		wire.CardC2C:             m.NVLink.C2C,
 		wire.CardNoProcessMemory: m.ProcessMemory == "unavailable",
 	} {
 		if on {

@@ -4,6 +4,7 @@
 package host
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/gpushare/gpushare/simgpu/profile"
@@ -24,7 +25,7 @@ type facts struct {
 	BAR1Bytes      uint64
 
 	Inforom struct{ ImageVersion, OEMObject, ECCObject, PowerObject string }
-	PCIe    struct{ MaxLinkGen, MaxLinkWidth uint32 }
+	PCIe    struct{ MaxLinkGen, MaxLinkWidth, LinkGen, LinkWidth uint32 } // the latter: under load
 	// Power is in milliwatts. IdleMW is drawn without work, FullMW by an engine that
 	// is never idle, at the highest clock.
 	Power struct{ DefaultLimitMW, MinLimitMW, MaxLimitMW, IdleMW, FullMW uint32 }
@@ -45,7 +46,7 @@ type facts struct {
 	Media  struct{ Encoders, Decoders, JPEG, OFA uint32 }
 	NVLink struct {
 		Version, Links, LinkMBps uint32
-		Switch                   bool
+		Switch, C2C              bool
 	}
 	MIG migLayout
 }
@@ -88,6 +89,7 @@ func factsOf(p *profile.GPU) facts {
 	f.Inforom.ImageVersion, f.Inforom.OEMObject = inforom("image_version"), inforom("oem_object")
 	f.Inforom.ECCObject, f.Inforom.PowerObject = inforom("ecc_object"), inforom("pwr_object")
 	f.PCIe.MaxLinkGen, f.PCIe.MaxLinkWidth = u(p.PCIe.MaxGen), u(p.PCIe.MaxWidth)
+	f.PCIe.LinkGen, f.PCIe.LinkWidth = u(cmp.Or(p.PCIe.Gen, p.PCIe.MaxGen)), u(cmp.Or(p.PCIe.Width, p.PCIe.MaxWidth))
 	f.Power.DefaultLimitMW, f.Power.MinLimitMW = u(p.Power.DefaultLimitMW), u(p.Power.MinLimitMW)
 	f.Power.MaxLimitMW, f.Power.IdleMW = u(p.Power.MaxLimitMW), u(p.Power.IdleMW)
 	f.Power.FullMW = max(uint32(fullDraw*float64(f.Power.DefaultLimitMW)), f.Power.IdleMW+1)
@@ -116,7 +118,7 @@ func factsOf(p *profile.GPU) facts {
 	f.Media.Encoders, f.Media.Decoders = u(p.Media.Encoders), u(p.Media.Decoders)
 	f.Media.JPEG, f.Media.OFA = u(p.Media.JPEG), u(p.Media.OFA)
 	f.NVLink.Version, f.NVLink.Links, f.NVLink.LinkMBps = u(p.NVLink.Version), u(p.NVLink.Links), u(p.NVLink.BandwidthMBps)
-	f.NVLink.Switch = p.NVLink.Version > 0
+	f.NVLink.Switch, f.NVLink.C2C = p.NVLink.Version > 0, p.NVLink.C2C
 	f.MIG = layoutOf(p)
 	return f
 }

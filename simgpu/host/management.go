@@ -55,12 +55,23 @@ func newManagement(p *profile.GPU) management {
 	if m.facts.ProcessMemory == "unavailable" {
 		m.fixed.ProcessMemory = 0
 	}
-	if m.facts.ECC.Supported && m.facts.ECC.Default {
-		m.fixed.ECCMode, m.fixed.ECCPending = 1, 1
+	if m.facts.ECC.Supported {
+		m.fixed.ECCMode, m.fixed.ECCPending = enabled(p.ECC.Current), enabled(p.ECC.Pending)
+	}
+	if m.facts.MIG.MaxInstances > 0 {
+		m.fixed.MIG, m.fixed.MIGPending = enabled(p.MIG.Current), enabled(p.MIG.Pending)
 	}
 	m.fixed.Acoustic = m.facts.Thermal.TargetC
 	m.fixed.Restricted = [2]uint32{1, 1} // root only, as the driver starts
 	return m
+}
+
+// enabled is the number of a mode that a profile names.
+func enabled(mode string) uint32 {
+	if mode == "enabled" {
+		return 1
+	}
+	return 0
 }
 
 // reset is what a GPU's reset does: pending modes come into force, rows are

@@ -211,7 +211,7 @@ func (h *Host) read(g *gpu) wire.Sensors {
 	for i, v := range s.violation {
 		r.ViolationNS[i] = uint64(v) //nolint:gosec // not negative
 	}
-	r.PCIeGeneration, r.PCIeWidth = f.PCIe.MaxLinkGen, f.PCIe.MaxLinkWidth
+	r.PCIeGeneration, r.PCIeWidth = f.PCIe.LinkGen, f.PCIe.LinkWidth
 	if !active && f.Clocks.IdlePState != 0 {
 		r.PCIeGeneration = 1 // the link is slow while nothing is asked of it
 	}

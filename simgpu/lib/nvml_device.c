@@ -174,7 +174,7 @@ SG_API nvmlReturn_t nvmlDeviceGetC2cModeInfoV(nvmlDevice_t d, nvmlC2cModeInfo_v1
     SG_NVML_GPU(d);
     SG_NVML_WANT(c);
     SG_NVML_NEED(d->card->architecture >= NVML_DEVICE_ARCH_HOPPER);
-    c->isC2cEnabled = 0;
+    c->isC2cEnabled = (d->card->flags & SG_CARD_C2C) != 0;
     return NVML_SUCCESS;
 }
 

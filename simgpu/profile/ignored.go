@@ -17,7 +17,8 @@ var notSimulated = set(
 	"device_defaults.power.management_supported", "device_defaults.power.management_mode",
 	"device_defaults.power.power_state", "device_defaults.power.total_energy_consumption_mj",
 	"device_defaults.fan.speed_percent", "device_defaults.fan.target_speed_percent",
-	"device_defaults.clocks.graphics_app", "device_defaults.clocks.memory_app",
+	"device_defaults.clocks.graphics_app", "device_defaults.clocks.memory_app", "device_defaults.clocks.memory_app_default",
+	"device_defaults.clocks.graphics_max", "device_defaults.clocks.graphics_current", // those of the SM clock are taken
 	"device_defaults.clocks_throttle_reasons", "device_defaults.clocks_event_reasons",
 	"device_defaults.supported_clocks", "device_defaults.performance_state", "device_defaults.utilization",
 	"device_defaults.encoder_stats", "device_defaults.fbc_stats", "device_defaults.ecc.errors",

@@ -149,18 +149,15 @@ type Fan struct {
 
 // Clocks are in MHz: the greatest of each domain, and those of an idle card.
 type Clocks struct {
-	GraphicsMax int `yaml:"graphics_max" min:"1" max:"10000"`
-	SMMax       int `yaml:"sm_max" min:"1" max:"10000"`
-	MemoryMax   int `yaml:"memory_max" min:"1" max:"50000"`
-	VideoMax    int `yaml:"video_max" min:"1" max:"10000"`
+	SMMax     int `yaml:"sm_max" min:"1" max:"10000"`
+	MemoryMax int `yaml:"memory_max" min:"1" max:"50000"`
+	VideoMax  int `yaml:"video_max" min:"1" max:"10000"`
 	// Boost is what CUDA calls the clock rate; 0: SMMax. GeForce cards go beyond it.
-	Boost        int `yaml:"boost" min:"0" max:"10000"`
-	GraphicsApp  int `yaml:"graphics_app_default" min:"0" max:"10000"`
-	MemoryApp    int `yaml:"memory_app_default" min:"0" max:"50000"`
-	GraphicsIdle int `yaml:"graphics_current" min:"0" max:"10000"`
-	SMIdle       int `yaml:"sm_current" min:"0" max:"10000"`
-	MemoryIdle   int `yaml:"memory_current" min:"0" max:"50000"`
-	VideoIdle    int `yaml:"video_current" min:"0" max:"10000"`
+	Boost       int `yaml:"boost" min:"0" max:"10000"`
+	GraphicsApp int `yaml:"graphics_app_default" min:"0" max:"10000"`
+	SMIdle      int `yaml:"sm_current" min:"0" max:"10000"`
+	MemoryIdle  int `yaml:"memory_current" min:"0" max:"50000"`
+	VideoIdle   int `yaml:"video_current" min:"0" max:"10000"`
 }
 
 // ECC is "enabled", "disabled", or empty for a card without.
@@ -182,7 +179,7 @@ type NVLink struct {
 	Version       int  `yaml:"version" min:"0" max:"6"`
 	Links         int  `yaml:"links_per_gpu" min:"0" max:"36"`
 	BandwidthMBps int  `yaml:"bandwidth_per_link_mbps" min:"0" max:"1000000"` // MB/s a direction, as NVML counts
-	C2C           bool `yaml:"c2c_enabled"`
+	C2C           bool `yaml:"c2c_enabled"`                                   // the link to a Grace processor is in use
 }
 
 // Media counts the fixed-function engines.

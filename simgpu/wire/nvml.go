@@ -51,6 +51,7 @@ const (
 	CardNVSwitch        = 0x200
 	CardDisplay         = 0x400
 	CardNoProcessMemory = 0x800
+	CardC2C             = 0x1000
 	MemoryClocks        = 4
 	ECCPlaces           = 8
 	Clocks              = 4
