@@ -63,9 +63,7 @@ func TestPrograms(t *testing.T) {
 // all runs programs to their ends; nothing may be left of them.
 func all(t *testing.T, n *node, names []string, run func(n *node, name string, args ...string) string) {
 	t.Helper()
-	if err := n.admin.SetConditions(context.Background(), map[string]uint64{"loop": 5, "third": 2}); err != nil {
-		t.Fatal(err)
-	}
+	n.mustRun("condition", "loop=5", "third=2")
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			n := *n

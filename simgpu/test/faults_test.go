@@ -416,3 +416,38 @@ func TestDrivers(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// The other words of a file: whose calls, which of them, how late.
+func TestFaultWords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "faults.yaml")
+	text := "faults:\n" +
+		"- {call: cuMemGetInfo, rc: 1, gpu: 1, every: 2, per_process: true}\n" +
+		"- {call: cuMemAlloc, rc: 2, pid: 4194304}\n" + // nobody's
+		"- {call: cuStreamCreate, rc: 3, cgroup: /no/such/group}\n" +
+		"- {call: cuCtxSynchronize, delay: 150ms}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := up(t, "--gpus", "2", "--faults", path)
+	a, b, c := n.caller("init", "context 0"), n.caller("init", "context 1"), n.caller("init", "context 1")
+	for _, tc := range []struct {
+		c    *caller
+		want string
+	}{{a, "0 0 0 0"}, {b, "0 1 0 1"}, {c, "0 1 0 1"}} {
+		if got := strings.Join(tc.c.results("info", 4), " "); got != tc.want {
+			t.Errorf("every second call of a process on GPU 1: %s, want %s", got, tc.want)
+		}
+	}
+	a.want("stream", "0")
+	if got := a.results("alloc", 1)[0]; got != "0" {
+		t.Errorf("a rule about another process: %s", got)
+	}
+	var rc int
+	var s float64
+	if _, err := fmt.Sscanf(a.ask("sync"), "%d %f", &rc, &s); err != nil || rc != 0 || s < 0.15 {
+		t.Errorf("a slow call gave %d after %f s, %v", rc, s, err)
+	}
+	if r := n.rules(); r[0].Calls != 8 || r[1].Calls != 0 || r[2].Calls != 0 {
+		t.Errorf("rules: %+v", r)
+	}
+}

@@ -197,6 +197,14 @@ func TestMIG(t *testing.T) {
 			t.Errorf("up --mig: %+v", g.Instances)
 		}
 	}
+	for _, args := range [][]string{{"destroy", "--gpu", "1", "1", "2", "3"}, {"create", "--gpu", "1", "7g.80gb"}} {
+		if out, err := n2.on("mig", args...); err != nil {
+			t.Errorf("mig %v: %v %s", args, err, out)
+		}
+	}
+	if g := n2.status().GPUs; len(g[0].Instances) != 3 || len(g[1].Instances) != 1 {
+		t.Errorf("GPU 1 was cut anew: %+v", g)
+	}
 }
 
 // TestMemoryLimits makes control groups of its own inside that of the test.

@@ -114,6 +114,10 @@ int main(int argc, char **argv)
             puts("0");
         } else if (!strcmp(word, "create")) {
             printf("%d\n", CU(cuCtxCreate_v2)(&ctx, 0, atoi(name)));
+        } else if (!strcmp(word, "stream")) {
+            CUstream s;
+
+            printf("%d\n", CU(cuStreamCreate)(&s, 0));
         } else if (!strcmp(word, "count")) {
             r = CU(cuDeviceGetCount)(&v);
             printf("%d %d\n", r, v);
