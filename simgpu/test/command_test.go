@@ -66,10 +66,12 @@ func TestClockCommand(t *testing.T) {
 		}
 		return nil
 	})
-	if got, err := n.on("clock", "run", "--idle"); err != nil || n.clock().NextNS >= 0 {
+	n.move(host.ClockMove{UntilNS: 13e9}) // past what was queued
+	p = n.beside("grid", "k", "1", "1")
+	if got, err := n.on("clock", "run", "--idle"); err != nil || n.clock().NextNS >= 0 || n.clock().NowNS < 13e9+2e6 {
 		t.Errorf("run --idle: %v %q, the next event is at %d", err, got, n.clock().NextNS)
 	}
-	for _, bad := range [][]string{{"step", "-1ms"}, {"step"}, {"run"}, {"run", "--idle", "--until", "13s"}, {"run", "--until", "1s"}} {
+	for _, bad := range [][]string{{"step", "-1ms"}, {"step"}, {"run"}, {"run", "--idle", "--until", "15s"}, {"run", "--until", "1s"}} {
 		if got, err := n.on("clock", bad...); err == nil {
 			t.Errorf("clock %v: %q", bad, got)
 		}
