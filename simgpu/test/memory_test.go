@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -93,7 +92,7 @@ func TestMemoryFeatures(t *testing.T) {
 // exporter first, the importer first, or both at once. Nothing is left.
 func TestKilledAtAnyMoment(t *testing.T) {
 	rounds, pairs := 25, 8 // 200 pairs
-	if os.Getenv("SIMGPU_ASAN") != "" || testing.Short() {
+	if sanitizer != "" || raceDetector || testing.Short() {
 		rounds = 4
 	}
 	n := up(t, "--profile", "l40s")

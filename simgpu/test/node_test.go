@@ -23,6 +23,17 @@ import (
 
 var build, binary string
 
+// sanitizer is that of the libraries and programs, asan or tsan; "": none.
+var sanitizer = os.Getenv("SIMGPU_SAN")
+
+// plain skips a test in a run with sanitizers.
+func plain(t *testing.T, why string) {
+	t.Helper()
+	if sanitizer != "" {
+		t.Skip("not with sanitizers: ", why)
+	}
+}
+
 func TestMain(m *testing.M) {
 	build, binary = os.Getenv("SIMGPU_BUILD"), os.Getenv("SIMGPU_BIN")
 	if build == "" || binary == "" {
@@ -33,7 +44,28 @@ func TestMain(m *testing.M) {
 		root, _ := filepath.Abs("../../build")
 		build, binary = filepath.Join(root, "simgpu"), filepath.Join(root, "bin", "simgpu")
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// run runs the tests, with a simulator of their own where they are to find races:
+// it is there that they would be.
+func run(m *testing.M) int {
+	if raceDetector {
+		dir, err := os.MkdirTemp("", "simgpu-race-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // nothing is lost
+		binary = filepath.Join(dir, "simgpu")
+		if out, err := exec.Command("go", "build", "-race", "-o", binary, "../cmd/simgpu").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build simgpu: %v\n%s", err, out)
+			return 1
+		}
+		// Otherwise each command stays for a second at its end.
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	}
+	return m.Run()
 }
 
 // node is a running host process.

@@ -17,9 +17,7 @@ import (
 // TestWithoutRoot: an ordinary user has no device nodes and so no containers, and
 // everything else.
 func TestWithoutRoot(t *testing.T) {
-	if os.Getenv("SIMGPU_ASAN") != "" {
-		t.Skip("the programs run in the plain build")
-	}
+	plain(t, "the programs run in the plain build")
 	const nobody = 65534
 	home := t.TempDir() // the build may lie where nobody else can read
 	files := map[string]string{

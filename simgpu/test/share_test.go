@@ -184,6 +184,7 @@ func (n *node) shares(all []*sharer, stretch time.Duration) []float64 {
 // a real one: its time evenly, its memory to the byte, and nothing of one that is
 // killed stays.
 func TestNativeSharing(t *testing.T) {
+	plain(t, "the containers have no sanitizer's library")
 	if os.Geteuid() != 0 {
 		t.Skip("containers need root")
 	}
@@ -194,9 +195,6 @@ func TestNativeSharing(t *testing.T) {
 		t.Run(profile, func(t *testing.T) {
 			n := up(t, "--profile", "2x"+profile, "--kernel-time", "k=1ms", "--slice", "2ms")
 			n.t = t
-			if os.Getenv("SIMGPU_ASAN") != "" {
-				t.Skip("the containers have no sanitizer's library")
-			}
 			if _, err := os.Stat(filepath.Join(n.dir, "cdi", "nvidia.json")); err != nil {
 				t.Skip("device nodes need the right to make them")
 			}

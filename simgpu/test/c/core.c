@@ -58,12 +58,14 @@ int main(void)
     for (int i = 0; i < 20; i++)
         OK(launch(f, NULL));
     OK(cuEventRecord(b, NULL));
-    WANT(cuEventQuery(b), CUDA_ERROR_NOT_READY);
-    WANT(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
+    if (exact_clock()) {
+        WANT(cuEventQuery(b), CUDA_ERROR_NOT_READY);
+        WANT(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
+    }
     OK(cuEventSynchronize(b));
     OK(cuEventElapsedTime(&ms, a, b));
     printf("20 kernels of 5 ms: %.3f ms simulated\n", ms);
-    TRUE(ms > 99.999f && ms < 100.001f);
+    TRUE(ms > 99.999f && (ms < 100.001f || !exact_clock()));
     WANT(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     WANT(cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     WANT(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);

@@ -31,7 +31,7 @@ static void between(CUevent a, CUevent b, float lo, float hi)
 
     OK(cuEventSynchronize(b));
     OK(cuEventElapsedTime(&ms, a, b));
-    if (ms < lo || ms > hi)
+    if (exact_clock() && (ms < lo || ms > hi))
         FAIL("%.3f ms between events, want %.1f to %.1f", ms, lo, hi);
 }
 
@@ -47,7 +47,8 @@ static void host_functions(CUfunction f, CUfunction slow)
     OK(cuLaunchHostFunc(s, note, (void *)1));
     OK(launch(f, s));
     OK(cuStreamAddCallback(s, callback, (void *)2, 0));
-    TRUE(norder == 0);
+    if (exact_clock())
+        TRUE(norder == 0);
     OK(cuStreamSynchronize(s));
     TRUE(norder == 2 && order[0] == 1 && order[1] == 2);
     /* A copy behind a host function sees what the function wrote. */
@@ -83,12 +84,14 @@ static void streams(CUfunction f, CUevent a, CUevent b)
     between(a, b, 1.8f, 8);
     OK(cuStreamQuery(s));
     OK(launch(f, s));
-    WANT(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    if (exact_clock())
+        WANT(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
     OK(cuStreamDestroy_v2(s)); /* its work goes on */
     OK(cuStreamDestroy_v2(t));
     OK(launch(f, CU_STREAM_PER_THREAD));
     OK(cuLaunchKernel_ptsz(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
-    WANT(cuStreamQuery_ptsz(NULL), CUDA_ERROR_NOT_READY);
+    if (exact_clock())
+        WANT(cuStreamQuery_ptsz(NULL), CUDA_ERROR_NOT_READY);
     OK(cuStreamSynchronize_ptsz(NULL));
     OK(cuEventDestroy_v2(e));
 }

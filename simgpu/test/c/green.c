@@ -108,13 +108,14 @@ static void contexts(void)
     OK(cuEventRecord(e, s));
     OK(cuEventSynchronize(e));
     OK(cuEventElapsedTime(&ms, before, e));
-    if (ms < 3.9f || ms > 4.1f) /* 128 blocks of 1024 threads, 2 on each of 16: 4 waves */
+    if (ms < 3.9f || (ms > 4.1f && exact_clock())) /* 128 blocks of 1024 threads, 2 on each of 16: 4 waves */
         FAIL("%.3f ms in the green context, want 4", ms);
     /* An event of the whole context; a gate before it. */
     OK(launch(f, s));
     OK(launch(f, t));
     OK(cuCtxRecordEvent(c, e));
-    WANT(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+    if (exact_clock())
+        WANT(cuEventQuery(e), CUDA_ERROR_NOT_READY);
     OK(cuEventSynchronize(e));
     OK(cuStreamQuery(s));
     OK(cuStreamQuery(t));

@@ -319,7 +319,8 @@ int main(int argc, char **argv)
     const struct call *calls;
     unsigned n = 0, total;
     unsigned long count;
-    void **functions, *lib;
+    static void **functions; /* reachable at the end */
+    void *lib;
 
     if (argc != 4) {
         fprintf(stderr, "usage: fuzz SEED CALLS LIBRARY\n");
