@@ -79,7 +79,13 @@ func TestKillGPU(t *testing.T) {
 	if got := fresh.results("alloc", 1)[0]; got != "0" {
 		t.Errorf("an allocation on the revived GPU gave %s", got)
 	}
-	for _, args := range [][]string{{"revive-gpu", "--gpu", "0"}, {"kill-gpu", "--gpu", "2"}, {"kill-gpu", "--gpu", "0", "--rc", "0"}} {
+	for _, args := range [][]string{
+		{"revive-gpu", "--gpu", "0"}, {"kill-gpu", "--gpu", "2"}, {"kill-gpu", "--gpu", "0", "--rc", "0"},
+		{"kill-gpu", "--gpu", "0", "--xid", "4294967375"},
+		{"fail", "--call", "cuMemAlloc", "--rc", "2", "--gpu", "4294967296"},
+		{"fail", "--call", "cuMemAlloc", "--rc", "2", "--pid", "4294967297"},
+		{"fail", "--call", "cuMemAlloc", "--rc", "2", "--pid", "0"},
+	} {
 		if out, err := n.simgpu(args...); err == nil {
 			t.Errorf("%v: %s", args, out)
 		}

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -73,19 +74,36 @@ func fail(c *cli.Context) error {
 	return addFault(c, a)
 }
 
+// small reads a flag whose number must fit 32 bits: cut off, it would mean
+// another one.
+func small(c *cli.Context, name string) (uint32, error) {
+	v := c.Uint(name)
+	if uint64(v) > math.MaxUint32 {
+		return 0, fmt.Errorf("--%s %d: at most %d", name, v, uint32(math.MaxUint32))
+	}
+	return uint32(v), nil
+}
+
 func addFault(c *cli.Context, a *host.AdminClient) error {
 	s := fault.Spec{
 		Call: c.String("call"), Nth: c.Uint64("nth"), Every: c.Uint64("every"), Count: c.Uint64("count"),
-		RC: fault.Text(c.String("rc")), Outputs: c.String("outputs"), PID: uint32(c.Uint("pid")), //nolint:gosec // a process id
+		RC: fault.Text(c.String("rc")), Outputs: c.String("outputs"),
 		Cgroup: c.String("cgroup"), PerProcess: c.Bool("per-process"), Delay: c.String("delay"),
 	}
+	var err error
+	if s.PID, err = small(c, "pid"); err != nil {
+		return err
+	}
 	for _, f := range []string{"nth", "every", "count", "pid"} {
-		if c.IsSet(f) && c.Value(f) == uint64(0) {
+		if c.IsSet(f) && (c.Value(f) == uint64(0) || c.Value(f) == uint(0)) {
 			return fmt.Errorf("fail: --%s must be at least 1", f)
 		}
 	}
 	if c.IsSet("gpu") {
-		gpu := uint32(c.Uint("gpu")) //nolint:gosec // checked by the host
+		gpu, err := small(c, "gpu")
+		if err != nil {
+			return err
+		}
 		s.GPU = &gpu
 	}
 	r, err := a.AddFault(c.Context, s)

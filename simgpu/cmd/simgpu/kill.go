@@ -44,8 +44,12 @@ func killCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			k := host.Kill{GPU: gpu, XID: uint32(c.Uint("xid")), RC: fault.Text(c.String("rc"))} //nolint:gosec // a small number
-			return a.KillGPU(c.Context, k)                                                       //nolint:wrapcheck // says everything
+			xid, err := small(c, "xid")
+			if err != nil {
+				return err
+			}
+			k := host.Kill{GPU: gpu, XID: xid, RC: fault.Text(c.String("rc"))}
+			return a.KillGPU(c.Context, k) //nolint:wrapcheck // says everything
 		},
 	}
 }
