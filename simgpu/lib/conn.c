@@ -286,6 +286,15 @@ int sg_open(uint32_t kind)
     return -1;
 }
 
+/* The host process is gone, and with it all contexts: every call that needs one
+ * says so from now on, also a query that only reads shared memory. */
+void sg_host_gone(void)
+{
+    sg_conn.lost = true;
+    for (unsigned i = 0; sg_conn.shm && i < SG_CONTEXT_SLOTS; i++)
+        __atomic_store_n(&sg_conn.shm->ctx_fault[i], CUDA_ERROR_UNKNOWN, __ATOMIC_RELEASE);
+}
+
 /* One request and its answer, and a descriptor each way: pass -1 and ret_fd NULL
  * for none. The status of a lost host is 999. */
 CUresult sg_call_fd(struct sg_request *req, const void *data, int pass, struct sg_reply *ret, void *out, size_t out_size,
@@ -304,7 +313,7 @@ CUresult sg_call_fd(struct sg_request *req, const void *data, int pass, struct s
     if (!sg_conn.lost && send_all(sg_conn.fd, req, sizeof(*req), data, req->len, pass))
         n = receive(sg_conn.fd, ret, out, out ? out_size : 0, ret_fd, ret_fd ? -1 : 0);
     if (n < 0)
-        sg_conn.lost = true;
+        sg_host_gone();
     pthread_mutex_unlock(&sg_conn.rpc_lock);
     if (n < 0)
         return CUDA_ERROR_UNKNOWN;

@@ -163,7 +163,7 @@ SG_API CUresult cuEventQuery(CUevent e)
         return r;
     if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
         return sg_ctx_fault(e->ctx);
-    return complete(e) || (sg_asked(e->stream_slot, e->position) && complete(e)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return complete(e) || (sg_asked(e->stream_slot, e->position) && complete(e)) ? CUDA_SUCCESS : sg_not_ready();
 }
 
 SG_API CUresult cuEventSynchronize(CUevent e)
@@ -205,7 +205,7 @@ static CUresult elapsed(float *ms, CUevent a, CUevent b)
     if (sg_ctx_fault(a->ctx) != CUDA_SUCCESS)
         return sg_ctx_fault(a->ctx);
     if (!complete(a) || !complete(b))
-        return CUDA_ERROR_NOT_READY;
+        return sg_not_ready();
     *ms = (float)((double)(int64_t)(slot[b->slot].time_ns - slot[a->slot].time_ns) / 1e6);
     return CUDA_SUCCESS;
 }

@@ -61,7 +61,7 @@ static CUresult block_until(uint32_t kind, uint32_t slot, uint64_t position, uin
 
     if (sg_clock_block(&w) != EIO)
         return CUDA_SUCCESS;
-    sg_conn.lost = true;
+    sg_host_gone();
     return CUDA_ERROR_UNKNOWN;
 }
 
@@ -70,17 +70,42 @@ static CUresult block(uint32_t kind, uint32_t slot, uint64_t position)
     return block_until(kind, slot, position, SG_FOREVER);
 }
 
+#define PATIENCE_NS 200000000
+
+static bool host_lives(void)
+{
+    struct pollfd p = {.fd = sg_conn.fd, .events = 0};
+
+    if (!sg_conn.lost && !(poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR))))
+        return true;
+    sg_host_gone();
+    return false;
+}
+
+/* What a query says of work that is not done: a program that only asks finds
+ * out in this way that the host is gone. */
+CUresult sg_not_ready(void)
+{
+    static int64_t looked;
+    int64_t now, before = __atomic_load_n(&looked, __ATOMIC_RELAXED);
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    if (now - before < PATIENCE_NS)
+        return CUDA_ERROR_NOT_READY;
+    __atomic_store_n(&looked, now, __ATOMIC_RELAXED);
+    return host_lives() ? CUDA_ERROR_NOT_READY : CUDA_ERROR_UNKNOWN;
+}
+
 /* Sleeps while *word is value; finds out now and then whether the host lives. */
 static CUresult sleep_on(uint32_t *word, uint32_t value)
 {
-    const struct timespec patience = {.tv_nsec = 200 * 1000 * 1000};
-    struct pollfd p = {.fd = sg_conn.fd, .events = 0};
+    const struct timespec patience = {.tv_nsec = PATIENCE_NS};
 
     if (futex(word, FUTEX_WAIT, value, &patience) != 0 && errno == ETIMEDOUT) {
-        if (sg_conn.lost || (poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)))) {
-            sg_conn.lost = true;
+        if (!host_lives())
             return CUDA_ERROR_UNKNOWN;
-        }
         if (word != &sg_conn.shm->host_head)
             kick(); /* should a wake have been lost */
     }

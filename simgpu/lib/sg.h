@@ -47,6 +47,7 @@ struct sg_conn {
 extern struct sg_conn sg_conn;
 
 int sg_connect(uint32_t kind);
+void sg_host_gone(void);
 int sg_open(uint32_t kind); /* a connection besides: the descriptor, or -1 */
 int sg_link(void);
 ssize_t sg_exchange(int fd, struct sg_request *req, const void *data, struct sg_reply *ret, void *out, size_t out_size);
@@ -281,6 +282,7 @@ bool sg_done(uint32_t slot, uint64_t position);
 /* For questions that a program may ask in a loop: what *ready says of position
  * after the time that a question takes. */
 bool sg_asked(uint32_t slot, uint64_t position);
+CUresult sg_not_ready(void);
 CUresult sg_ctx_wait(CUcontext ctx);
 CUresult sg_ctx_wait_blocking(CUcontext ctx);
 uint64_t sg_now(void);

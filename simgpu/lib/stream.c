@@ -237,7 +237,7 @@ static CUresult query(CUstream h, bool pt)
     if (capturing)
         return sg_capture_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     pushed = __atomic_load_n(&s->pushed, __ATOMIC_ACQUIRE);
-    return sg_done(s->slot, pushed) || sg_asked(s->slot, pushed) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return sg_done(s->slot, pushed) || sg_asked(s->slot, pushed) ? CUDA_SUCCESS : sg_not_ready();
 }
 BOTH(cuStreamQuery, (CUstream s), query, s)
 

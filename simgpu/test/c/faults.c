@@ -131,6 +131,8 @@ int main(int argc, char **argv)
             printf("%d %zx %zx\n", r, a, b);
         } else if (!strcmp(word, "launch")) {
             printf("%d\n", CU(cuLaunchKernel)(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+        } else if (!strcmp(word, "query")) {
+            printf("%d\n", CU(cuStreamQuery)(NULL));
         } else if (!strcmp(word, "sync")) {
             from = now_s();
             r = CU(cuCtxSynchronize)();
