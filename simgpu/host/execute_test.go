@@ -77,6 +77,19 @@ func TestKernelOps(t *testing.T) {
 	}
 }
 
+// Names stay for ever, so all of them together are bounded, also by their length.
+func TestNamesAreBounded(t *testing.T) {
+	n, err := newNameTable(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := n.intern("first")
+	n.bytes = maxNameBytes - 10
+	if n.intern("0123456789a") != 0 || n.intern("0123456789") == 0 || n.intern("b") != 0 || n.intern("first") != first {
+		t.Errorf("%d bytes of names are kept, %d are wanted", n.bytes, maxNameBytes)
+	}
+}
+
 // Everybody waits while a graph is gone through: a long one is once, whoever
 // launches it.
 func TestLongGraphIsPlannedOnce(t *testing.T) {

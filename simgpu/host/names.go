@@ -12,6 +12,7 @@ import (
 
 const (
 	maxNames      = 1 << 20 // over all clients; further functions count as unnamed
+	maxNameBytes  = 128 << 20
 	maxKernelTime = kernel.MaxLength
 )
 
@@ -21,6 +22,7 @@ type nameTable struct {
 	rules  kernel.Table
 	number map[string]uint32
 	known  []function // by number
+	bytes  int        // of all names
 }
 
 type function struct {
@@ -45,9 +47,10 @@ func (t *nameTable) intern(name string) uint32 {
 	if n, ok := t.number[name]; ok {
 		return n
 	}
-	if len(t.known) >= maxNames {
+	if len(t.known) >= maxNames || t.bytes+len(name) > maxNameBytes {
 		return 0
 	}
+	t.bytes += len(name)
 	n := uint32(len(t.known))
 	t.number[name] = n
 	t.known = append(t.known, t.function(name))
