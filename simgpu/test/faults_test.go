@@ -391,6 +391,7 @@ func TestAbsentNames(t *testing.T) {
 
 // The libraries of every driver work, and say which they are.
 func TestDrivers(t *testing.T) {
+	ofLibraries(t)
 	for _, d := range api.Drivers {
 		t.Run(d.Branch, func(t *testing.T) {
 			n := up(t, "--driver", d.Branch)

@@ -34,6 +34,15 @@ func plain(t *testing.T, why string) {
 	}
 }
 
+// ofLibraries skips a test in a run with the race detector, which sees the
+// simulator and not what the libraries answer by themselves.
+func ofLibraries(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("not with the race detector: it is about the libraries")
+	}
+}
+
 func TestMain(m *testing.M) {
 	build, binary = os.Getenv("SIMGPU_BUILD"), os.Getenv("SIMGPU_BIN")
 	if build == "" || binary == "" {

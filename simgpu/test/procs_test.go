@@ -160,6 +160,7 @@ func eachDriver(t *testing.T, f func(t *testing.T, d api.Driver, lib string)) {
 
 // Every name, version and flag, by the rules that were observed on real drivers.
 func TestProcAddress(t *testing.T) {
+	ofLibraries(t)
 	lines, forms, ask := questions(t)
 	eachDriver(t, func(t *testing.T, d api.Driver, lib string) {
 		cmd := exec.Command(filepath.Join(build, "test", "procs"), filepath.Join(lib, "libcuda.so.1"))
@@ -211,6 +212,7 @@ func exports(t *testing.T, lib string) (out []string) {
 
 // The libraries of a driver export its names, all of them and no other.
 func TestExports(t *testing.T) {
+	ofLibraries(t)
 	nvml := table(t, "../api/nvml.tsv")
 	eachDriver(t, func(t *testing.T, d api.Driver, lib string) {
 		var cuda, management []string

@@ -15,6 +15,7 @@ import (
 // TestNotSupported calls all that nvidia-ml-py has of a device and compares what
 // is not supported with the list in simgpu/api, card by card.
 func TestNotSupported(t *testing.T) {
+	ofLibraries(t)
 	plain(t, "Python does not start with one's library")
 	wheels, err := filepath.Abs("../../.cache/clients")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // The thunks of this machine, and where the toolchain and an emulator are at hand
 // those of the other architecture.
 func TestThunks(t *testing.T) {
+	ofLibraries(t)
 	sources := []string{"-O2", "-Wall", "-Wextra", "-Werror", "-I../lib", "thunk/thunk.c", "../lib/cuda_thunks_gen.S"}
 	bin := filepath.Join(t.TempDir(), "thunk")
 	if out, err := exec.Command("gcc", append([]string{"-o", bin}, sources...)...).CombinedOutput(); err != nil {
