@@ -8,10 +8,12 @@ package fault
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,7 +146,7 @@ func Code(s string, nvml bool) (int32, error) {
 	for k := range all {
 		known = append(known, k)
 	}
-	return 0, fmt.Errorf("rc %q: no such result%s", s, meant(s, known))
+	return 0, fmt.Errorf("rc %q: no such result%s", s, cmp.Or(meant(s, known), ": want a number, or a name of cuda.h or nvml.h"))
 }
 
 // Names returns the exported names of a driver that a word means: all forms of
@@ -204,7 +206,11 @@ func ReadFile(path string) ([]Spec, error) {
 	var f struct {
 		Faults []Spec `json:"faults"`
 	}
-	if err := yaml.UnmarshalStrict(b, &f); err != nil {
+	text, err := yaml.YAMLToJSONStrict(b)
+	if err != nil {
+		return nil, fmt.Errorf("read rules from %s: %w", path, err)
+	}
+	if err := strictly(text, &f); err != nil {
 		return nil, fmt.Errorf("read rules from %s: %w", path, err)
 	}
 	return f.Faults, nil
@@ -212,12 +218,36 @@ func ReadFile(path string) ([]Spec, error) {
 
 // Decode reads one Spec as JSON, without words that it does not know.
 func Decode(b []byte) (s Spec, err error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
+	if err := strictly(b, &s); err != nil {
 		return s, fmt.Errorf("read rule: %w", err)
 	}
 	return s, nil
+}
+
+// words are those of a file.
+var words = []string{"faults", "call", "nth", "every", "count", "rc", "outputs", "gpu", "pid", "cgroup", "per_process", "delay"}
+
+// strictly reads JSON and says in the file's own words what is wrong with it.
+func strictly(b []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err := d.Decode(to)
+	if err == nil {
+		return nil
+	}
+	if word, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("%s: no such word%s", word, meant(strings.Trim(word, `"`), words))
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		want := map[reflect.Kind]string{
+			reflect.Uint64: "a whole number", reflect.Uint32: "a whole number", reflect.Bool: "true or false",
+			reflect.String: "a text", reflect.Slice: "a list of rules", reflect.Struct: "{call: NAME, …}",
+		}[wrong.Type.Kind()]
+		field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+		return fmt.Errorf("%s: %s: want %s", cmp.Or(field, "the file"), wrong.Value, cmp.Or(want, "another value"))
+	}
+	return err //nolint:wrapcheck // the callers say of what
 }
 
 // meant says what a misspelt word was meant to be, as the end of a message.

@@ -140,7 +140,7 @@ func (h *Host) SetNamed(name string, values []string) error {
 	if name == "all" {
 		for i := range h.gpus {
 			if err := h.Set(i, values); err != nil {
-				return err
+				return fmt.Errorf("GPU %d: %w", i, err)
 			}
 		}
 		return nil

@@ -4,7 +4,9 @@
 package test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,6 +15,23 @@ import (
 func TestMistakesAtTheCommandLine(t *testing.T) {
 	n := up(t)
 	dir := " --dir " + n.dir
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	for text, want := range map[string]string{
+		"faults: [{cal: cuInit, rc: 3}]":              "did you mean call?",
+		"faults: [{call: cuInit, rc: 3, nth: x}]":     "nth: string: want a whole number",
+		"faults: [{call: cuInit, rc: nonsense}]":      "want a number, or a name",
+		"faults: {call: cuInit}":                      "faults: object: want a list of rules",
+		"fault: []":                                   "did you mean faults?",
+		"faults: [{call: cuInit, rc: 3, outputs: no}": "read rules from",
+	} {
+		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(binary, "up", "--dir", filepath.Join(t.TempDir(), "n"), "--faults", rules).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("%s: %v, %s want one line with %q", text, err, out, want)
+		}
+	}
 	for line, want := range map[string]string{
 		"upp":                                         "did you mean simgpu up?",
 		"status":                                      "write --dir DIR",
@@ -42,8 +61,9 @@ func TestMistakesAtTheCommandLine(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"set temp=95" + dir + " --gpu 0": "", // flags may stand behind
-		"mig list" + dir:                 "no MIG devices\n",
+		"set temp=95" + dir + " --gpu 0":          "", // flags may stand behind
+		"set mig.mode=off fan=50 --gpu all" + dir: "",
+		"mig list" + dir:                          "no MIG devices\n",
 	} {
 		out, err := exec.Command(binary, strings.Fields(line)...).CombinedOutput()
 		if err != nil || string(out) != want {

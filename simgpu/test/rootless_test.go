@@ -69,7 +69,7 @@ func TestWithoutRoot(t *testing.T) {
 	out := as("bin/simgpu", "up", "--dir", dir, "--gpus", "2", "--kernel-time", "slow5ms=5ms", "--kernel-time", "ms=1ms",
 		"--kernel-time", "ten_ms=10ms", "--kernel-time", "waves=1ms/wave", "--condition", "loop=5", "--condition", "yes=1", "--condition", "third=2", "--detach")
 	defer as("bin/simgpu", "down", "--dir", dir)
-	if !strings.Contains(out, "SIMULATED") {
+	if !strings.Contains(out, "SIMULATED") || !strings.Contains(out, "no containers") {
 		t.Fatalf("up: %s", out)
 	}
 	if log, err := os.ReadFile(filepath.Join(dir, "log")); err != nil || !strings.Contains(string(log), "no containers") {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,6 +61,9 @@ func detach(ctx context.Context, l node.Layout) error {
 			var names []string
 			for _, g := range st.GPUs {
 				names = append(names, g.Name)
+			}
+			if _, err := os.Stat(filepath.Join(l.Dir, "dev", "nvidiactl")); errors.Is(err, os.ErrNotExist) {
+				fmt.Println(noNodes)
 			}
 			fmt.Printf("SIMULATED: %s up in %s (pid %d)\n", describe(names), l.Dir, cmd.Process.Pid)
 			return nil

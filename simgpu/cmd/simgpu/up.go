@@ -74,6 +74,9 @@ Without --detach the GPUs are up until this command ends, by Ctrl-C or "simgpu d
 	}
 }
 
+// noNodes is what an ordinary user should know.
+const noNodes = "no device nodes, for want of the right to make them: no containers, all else works"
+
 // up runs the host process until a signal or a request to stop.
 func up(ctx context.Context, libDir string, mig []string, s *setup) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
@@ -132,7 +135,7 @@ func up(ctx context.Context, libDir string, mig []string, s *setup) error {
 		fmt.Println(note)
 	}
 	if !containers {
-		fmt.Println("no device nodes, for want of the right to make them: no containers, all else works")
+		fmt.Println(noNodes)
 	}
 	fmt.Printf("SIMULATED: %s up in %s\n", describe(names(s.host.GPUs)), l.Dir)
 	err = h.Serve(ctx, clients)
