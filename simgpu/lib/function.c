@@ -117,7 +117,7 @@ SG_API CUresult cuLibraryGetKernel(CUkernel *pk, CUlibrary l, const char *name)
         return CUDA_ERROR_INVALID_VALUE;
     if (!library(l))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!*name)
+    if (!*name || sg_module_lacks(library(l), name))
         return CUDA_ERROR_NOT_FOUND;
     sg_lock();
     f = sg_module_function(library(l), name, strlen(name));

@@ -35,6 +35,17 @@ static unsigned hash(const char *s, size_t n)
     return h % SG_LEN(((CUmodule)0)->table);
 }
 
+bool sg_module_lacks(CUmodule m, const char *name)
+{
+    if (!m->text || !m->nentries)
+        return false;
+    for (size_t i = 0; i < m->nentries; i++) {
+        if (!strcmp(m->entries[i]->name, name))
+            return false;
+    }
+    return true;
+}
+
 CUfunction sg_module_function(CUmodule m, const char *name, size_t len)
 {
     unsigned h = hash(name, len);
@@ -320,7 +331,7 @@ SG_API CUresult cuModuleGetFunction(CUfunction *pf, CUmodule m, const char *name
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_is(m, SG_MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!*name)
+    if (!*name || sg_module_lacks(m, name))
         return CUDA_ERROR_NOT_FOUND;
     sg_lock();
     f = sg_module_function(m, name, strlen(name));

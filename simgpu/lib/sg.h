@@ -353,6 +353,8 @@ uint64_t sg_shape(CUfunction f, CUdevice dev, const unsigned d[6], unsigned shar
 CUresult sg_launch_check(CUfunction f, CUdevice dev, const unsigned d[6], unsigned shared);
 CUresult sg_func_number(CUfunction f, uint32_t *ret);
 CUfunction sg_module_function(CUmodule m, const char *name, size_t len); /* the lock is held */
+/* Whether code whose functions are known, PTX, has none of that name: then the look-up fails. Of other code any name is good. */
+bool sg_module_lacks(CUmodule m, const char *name);
 void sg_module_free_context(CUcontext ctx);
 void sg_module_renumber(CUcontext ctx); /* the next launches are first ones; the lock is held */
 CUresult sg_module_new(CUcontext ctx, bool library, const void *image, CUmodule *ret);

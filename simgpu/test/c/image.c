@@ -108,7 +108,18 @@ int main(int argc, char **argv)
     is(m, "plain", 1024, 0, 32, 0);
     is(m, "plainer", 512, 4096 + 4 + 256, 24, 0);
     is(m, "last", 1024, 0, 32, 0);
-    is(m, "unknown", 1024, 0, 32, 0);
+    {
+        CUfunction f = (CUfunction)&m;
+        CUlibrary l;
+        CUkernel k = (CUkernel)&m;
+
+        WANT(cuModuleGetFunction(&f, m, "unknown"), CUDA_ERROR_NOT_FOUND);
+        WANT(cuModuleGetFunction(&f, m, "plai"), CUDA_ERROR_NOT_FOUND);
+        OK(cuLibraryLoadData(&l, ptx, NULL, NULL, 0, NULL, NULL, 0));
+        WANT(cuLibraryGetKernel(&k, l, "unknown"), CUDA_ERROR_NOT_FOUND);
+        TRUE(f == (CUfunction)&m && k == (CUkernel)&m);
+        OK(cuLibraryUnload(l));
+    }
     WANT(cuLaunchKernel(function(m, "plainer"), 1, 1, 1, 513, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     make();
     OK(cuModuleLoadData(&m, &cubin));
