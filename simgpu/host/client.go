@@ -57,9 +57,10 @@ type client struct {
 	nextGr     uint32
 	inBranches int // operations of graphs' branches in the model
 	markGen    uint64
-	graphParts int                 // over all graphs
-	events     map[uint32]struct{} // slots that the model knows
-	pending    int                 // operations in the model
+	graphParts int                   // over all graphs
+	events     map[uint32]struct{}   // slots that the model knows
+	shares     map[uint32]*eventHold // by event slot
+	pending    int                   // operations in the model
 	hostHead   uint32
 	launches   uint64
 	use        []usage // by GPU
@@ -122,7 +123,7 @@ func (h *Host) addClient(conn *net.UnixConn, pid uint32, name string) (*client, 
 		id: h.nextID, conn: conn, pid: pid, group: h.groupOf(line), fd: fd, mem: mem, shm: asShared(mem),
 		contexts: map[uint32]*clientContext{}, allocs: map[uint64]*object{},
 		fds:    descriptors{got: -1, send: -1},
-		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, use: make([]usage, len(h.gpus)),
+		graphs: map[uint32]*graph{}, events: map[uint32]struct{}{}, shares: map[uint32]*eventHold{}, use: make([]usage, len(h.gpus)),
 		started: h.clock.now(), mig: make([]migUse, len(h.gpus)),
 	}
 	c.shm.Magic, c.shm.Version = wire.Magic, wire.Version
@@ -152,6 +153,7 @@ func (h *Host) removeClient(c *client) {
 		h.dropContext(c, id)
 	}
 	h.dropHandles(c)
+	h.dropEvents(c)
 	for slot := range c.events {
 		h.machine.Forget(c.event(slot))
 	}

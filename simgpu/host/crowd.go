@@ -331,6 +331,9 @@ func (l *link) over(w *wire.Waiter) bool {
 	case kind == wire.WaitStream:
 		slot := atomic.LoadUint32(&w.Slot)
 		return slot >= wire.StreamSlots || load64(&c.shm.Stream[slot].Done) >= load64(&w.Position)
+	case kind == wire.WaitEvent:
+		hold := c.shares[atomic.LoadUint32(&w.Slot)]
+		return hold == nil || hold.e.done >= load64(&w.Position)
 	case kind == wire.WaitSpace:
 		return load64(&c.shm.Head)-c.tail <= wire.RingEntries-spaceMark
 	case kind == wire.WaitHost:

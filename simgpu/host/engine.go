@@ -165,6 +165,7 @@ func (h *Host) sleepUntil() int64 {
 	if next == sim.Never {
 		until = now + idleInterval.Nanoseconds()
 	}
+	until = min(until, h.shared.nextWake(now, next))
 	h.active = slices.DeleteFunc(h.active, func(c *client) bool {
 		if c.pending > 0 {
 			c.busyAt = now

@@ -89,6 +89,7 @@ func (h *Host) copyOp(cc *clientContext, e *wire.Entry) sim.Op {
 // dropped, which only its sender notices.
 func (h *Host) submit(c *client, e *wire.Entry) {
 	if e.Stream >= wire.StreamSlots || c.streams[e.Stream] == nil {
+		h.lostRecord(c, e)
 		return
 	}
 	s := c.streams[e.Stream]
@@ -113,6 +114,10 @@ func (h *Host) submit(c *client, e *wire.Entry) {
 		h.submitGraph(s, cc, e, g, times)
 		return
 	case wire.EntryEvent, wire.EntryWait:
+		if e.Arg&wire.EventShared != 0 {
+			op = c.sharedOp(e)
+			break
+		}
 		if e.Arg >= wire.EventSlots {
 			return
 		}
@@ -147,6 +152,9 @@ func (h *Host) submitOp(s *stream, e *wire.Entry, op sim.Op) bool {
 	s.done++
 	store64(&c.shm.Stream[s.slot].Done, s.done)
 	c.wake = true
+	if op.Kept {
+		h.machine.Record(op.Event, op.Gen)
+	}
 	return false
 }
 

@@ -92,6 +92,7 @@ type Host struct {
 	listeners map[*listener]struct{}
 	limits    map[limitKey]memoryLimit
 
+	shared     sharedEvents
 	keys       map[[wire.KeyBytes]byte]*object // that IPC handles name
 	exports    map[fileID]*export              // descriptors that clients may send
 	exportEnds map[int]*export                 // by our end
@@ -108,7 +109,7 @@ func New(cfg Config, log *slog.Logger) (*Host, error) {
 	}
 	h := &Host{
 		cfg: cfg, log: log, clock: newClock(),
-		clients: map[uint32]*client{}, groups: map[string]*group{},
+		clients: map[uint32]*client{}, groups: map[string]*group{}, shared: newSharedEvents(),
 		driver: cmp.Or(cfg.Driver, api.Default), listeners: map[*listener]struct{}{}, limits: map[limitKey]memoryLimit{},
 		keys: map[[wire.KeyBytes]byte]*object{}, exports: map[fileID]*export{}, exportEnds: map[int]*export{},
 	}

@@ -82,6 +82,8 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		rep = h.resize(c, req)
 	case wire.OpShare, wire.OpExport, wire.OpKey, wire.OpImport:
 		rep, out = h.shareRequest(c, req, data)
+	case wire.OpEventShare, wire.OpEventRecord, wire.OpEventDrop:
+		rep, out = h.eventRequest(c, req, data)
 	case wire.OpMemInfo:
 		if int(req.GPU) >= len(h.gpus) {
 			return fail(wire.CUDAInvalidDevice)

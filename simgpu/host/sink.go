@@ -41,11 +41,18 @@ func (k *sink) Done(ss *sim.Stream, seq uint64, t sim.Time) {
 }
 
 func (k *sink) Recorded(e sim.EventID, gen uint64, t sim.Time) {
+	if e>>32 == 0 {
+		k.shared.all[e].recorded(gen)
+		return
+	}
 	c := k.clients[uint32(e>>32)]
 	if c == nil || uint32(e) >= wire.EventSlots { // of the branches of a graph
 		return
 	}
 	slot := &c.shm.Event[uint32(e)%wire.EventSlots]
+	if c.shares[uint32(e)] != nil || load64(&slot.Generation) > gen {
+		return // an event that is gone, or a record that a newer one has overtaken
+	}
 	store64(&slot.TimeNS, uint64(t))
 	store64(&slot.Generation, gen)
 }

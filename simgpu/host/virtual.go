@@ -200,6 +200,7 @@ func (h *Host) takeInto(c *client, bounded bool) {
 			s = c.streams[a.e.Stream]
 		}
 		if s == nil {
+			h.lostRecord(c, &a.e)
 			continue
 		}
 		// The order within a stream is that of the ring, whichever threads wrote.

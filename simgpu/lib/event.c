@@ -53,15 +53,29 @@ CUresult sg_event_new(CUcontext c, unsigned flags, CUevent *ret)
 
 SG_API CUresult cuEventCreate(CUevent *pe, unsigned int flags)
 {
+    CUevent e;
+    CUresult r;
+
     SG_ENTER_CTX(c);
     if (!pe || flags & ~7u || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
-    return sg_event_new(c, flags, pe);
+    r = sg_event_new(c, flags, &e);
+    if (r == CUDA_SUCCESS && flags & CU_EVENT_INTERPROCESS)
+        r = sg_event_share(e, NULL);
+    if (r == CUDA_SUCCESS)
+        *pe = e;
+    return r;
 }
 
 /* The lock is held. */
 void sg_event_drop(CUevent e)
 {
+    if (e->shared) {
+        sg_rpc(SG_OP_EVENT_DROP, 0, 0, e->slot, NULL);
+        /* The host counted its records: the slot's next event begins beyond. */
+        if (slots.generation[e->slot] < sg_event_newest(e))
+            slots.generation[e->slot] = sg_event_newest(e);
+    }
     slots.used[e->slot / 64] &= ~(1ull << (e->slot % 64));
     free(e->deps);
     free(e->edges);
@@ -110,11 +124,17 @@ static CUresult record(CUevent e, CUstream h, unsigned flags, bool pt)
             return sg_capture_add(s, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &p);
         return sg_capture_event(s, e);
     }
+    if (e->shared) {
+        r = sg_rpc(SG_OP_EVENT_RECORD, 0, 0, e->slot, &gen);
+        if (r != CUDA_SUCCESS)
+            return r;
+    }
     sg_lock();
-    gen = ++slots.generation[e->slot];
+    if (!e->shared)
+        gen = ++slots.generation[e->slot];
     e->capture = NULL;
     sg_unlock();
-    r = sg_submit(s, SG_ENTRY_EVENT, e->slot, gen, &e->position);
+    r = sg_submit(s, SG_ENTRY_EVENT, sg_event_name(e), gen, &e->position);
     if (r == CUDA_SUCCESS) {
         e->stream = s;
         e->stream_slot = s->slot;
@@ -143,10 +163,26 @@ SG_API CUresult cuEventRecordWithFlags_ptsz(CUevent e, CUstream s, unsigned int 
     return record(e, s, flags, true);
 }
 
+static bool reached(CUevent e, uint64_t generation)
+{
+    return !generation ||
+           __atomic_load_n(&sg_conn.shm->event[e->slot].generation, __ATOMIC_ACQUIRE) >= generation;
+}
+
 static bool complete(CUevent e)
 {
-    return !e->generation ||
-           __atomic_load_n(&sg_conn.shm->event[e->slot].generation, __ATOMIC_ACQUIRE) >= e->generation;
+    return reached(e, sg_event_newest(e));
+}
+
+/* After the time that a question takes: may it be complete now? */
+static bool asked(CUevent e)
+{
+    if (!e->shared)
+        return sg_asked(e->stream_slot, e->position);
+    if (!sg_clock_on())
+        return false;
+    sg_clock_asked();
+    return true;
 }
 
 SG_API CUresult cuEventQuery(CUevent e)
@@ -163,11 +199,12 @@ SG_API CUresult cuEventQuery(CUevent e)
         return r;
     if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
         return sg_ctx_fault(e->ctx);
-    return complete(e) || (sg_asked(e->stream_slot, e->position) && complete(e)) ? CUDA_SUCCESS : sg_not_ready();
+    return complete(e) || (asked(e) && complete(e)) ? CUDA_SUCCESS : sg_not_ready();
 }
 
 SG_API CUresult cuEventSynchronize(CUevent e)
 {
+    uint64_t gen;
     CUresult r;
 
     SG_ENTER();
@@ -180,13 +217,15 @@ SG_API CUresult cuEventSynchronize(CUevent e)
         return r;
     if (sg_ctx_fault(e->ctx) != CUDA_SUCCESS)
         return sg_ctx_fault(e->ctx);
-    r = complete(e) ? CUDA_SUCCESS : sg_wait(e->stream_slot, e->position);
+    gen = sg_event_newest(e);
+    if (!reached(e, gen))
+        r = e->shared ? sg_wait_event(e->slot, gen) : sg_wait(e->stream_slot, e->position);
     if (r == CUDA_SUCCESS)
         r = sg_ctx_fault(e->ctx);
     if (r == CUDA_SUCCESS)
         sg_pool_sync();
     /* Work that its context's end dropped is passed, but not recorded. */
-    return r == CUDA_SUCCESS && !complete(e) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : r;
+    return r == CUDA_SUCCESS && !reached(e, gen) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : r;
 }
 
 static CUresult elapsed(float *ms, CUevent a, CUevent b)
@@ -225,6 +264,7 @@ SG_API CUresult cuEventElapsedTime_v2(float *ms, CUevent a, CUevent b)
 static CUresult wait_event(CUstream h, CUevent e, unsigned flags, bool pt)
 {
     bool capturing;
+    uint64_t gen;
     CUstream s;
     CUresult r;
 
@@ -248,9 +288,10 @@ static CUresult wait_event(CUstream h, CUevent e, unsigned flags, bool pt)
         if (r != CUDA_SUCCESS || capturing)
             return r;
     }
-    if (complete(e))
+    gen = sg_event_newest(e);
+    if (reached(e, gen))
         return CUDA_SUCCESS;
-    return sg_submit(s, SG_ENTRY_WAIT, e->slot, e->generation, NULL);
+    return sg_submit(s, SG_ENTRY_WAIT, sg_event_name(e), gen, NULL);
 }
 
 SG_API CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned int flags)

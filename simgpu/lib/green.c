@@ -211,6 +211,17 @@ static CUresult streams_of(CUcontext c, CUstream *v, size_t *n)
     return r;
 }
 
+static CUresult joiner_of(CUcontext c)
+{
+    CUresult r = CUDA_SUCCESS;
+
+    sg_lock();
+    if (!c->joiner)
+        r = sg_stream_new(c, SG_STREAM_NONBLOCKING, CU_STREAM_NON_BLOCKING, 0, &c->joiner);
+    sg_unlock();
+    return r;
+}
+
 /* e is recorded when all that the context's streams hold now has passed: in
  * its own stream, which waits for the others. */
 static CUresult record(CUcontext c, CUevent e)
@@ -222,11 +233,8 @@ static CUresult record(CUcontext c, CUevent e)
     if (!sg_is(e, SG_EVENT) || e->ctx->id != c->id)
         return CUDA_ERROR_INVALID_HANDLE;
     r = streams_of(c, v, &n);
-    if (r == CUDA_SUCCESS && !c->joiner) {
-        sg_lock();
-        r = sg_stream_new(c, SG_STREAM_NONBLOCKING, CU_STREAM_NON_BLOCKING, 0, &c->joiner);
-        sg_unlock();
-    }
+    if (r == CUDA_SUCCESS)
+        r = joiner_of(c);
     for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++) {
         CUstream s = v[i];
 
@@ -256,7 +264,24 @@ static CUresult wait(CUcontext c, CUevent e)
     r = streams_of(c, v, &n);
     for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++)
         r = cuStreamWaitEvent(v[i], e, 0);
-    if (r == CUDA_SUCCESS) {
+    if (r == CUDA_SUCCESS && e->shared) {
+        /* Its name goes with it, an ordinary one stays good. */
+        CUevent own;
+
+        r = sg_event_new(c, CU_EVENT_DISABLE_TIMING, &own);
+        if (r != CUDA_SUCCESS)
+            return r;
+        r = joiner_of(c);
+        if (r == CUDA_SUCCESS)
+            r = cuStreamWaitEvent(c->joiner, e, 0);
+        if (r == CUDA_SUCCESS)
+            r = cuEventRecord(own, c->joiner);
+        if (r == CUDA_SUCCESS) {
+            c->gate_slot = own->slot;
+            c->gate_generation = own->generation;
+        }
+        cuEventDestroy_v2(own);
+    } else if (r == CUDA_SUCCESS) {
         c->gate_slot = e->slot; /* and streams that are made later */
         c->gate_generation = e->generation;
     }

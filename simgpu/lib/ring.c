@@ -22,7 +22,7 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
 }
 
 /* Wakes the host's engine thread, which may not be looking at our ring. */
-static void kick(void)
+void sg_kick(void)
 {
     struct sg_kicks *k = sg_conn.kicks;
 
@@ -65,7 +65,7 @@ static CUresult block_until(uint32_t kind, uint32_t slot, uint64_t position, uin
     return CUDA_ERROR_UNKNOWN;
 }
 
-static CUresult block(uint32_t kind, uint32_t slot, uint64_t position)
+CUresult sg_block(uint32_t kind, uint32_t slot, uint64_t position)
 {
     return block_until(kind, slot, position, SG_FOREVER);
 }
@@ -99,7 +99,7 @@ CUresult sg_not_ready(void)
 }
 
 /* Sleeps while *word is value; finds out now and then whether the host lives. */
-static CUresult sleep_on(uint32_t *word, uint32_t value)
+CUresult sg_sleep_on(uint32_t *word, uint32_t value)
 {
     const struct timespec patience = {.tv_nsec = PATIENCE_NS};
 
@@ -107,7 +107,7 @@ static CUresult sleep_on(uint32_t *word, uint32_t value)
         if (!host_lives())
             return CUDA_ERROR_UNKNOWN;
         if (word != &sg_conn.shm->host_head)
-            kick(); /* should a wake have been lost */
+            sg_kick(); /* should a wake have been lost */
     }
     return CUDA_SUCCESS;
 }
@@ -123,12 +123,12 @@ static CUresult wait_for_space(struct sg_shared *m, uint64_t head)
         if (head - __atomic_load_n(&m->tail, __ATOMIC_SEQ_CST) < SG_RING_ENTRIES)
             break;
         if (sg_clock_on()) {
-            r = block(SG_WAIT_SPACE, 0, 0);
+            r = sg_block(SG_WAIT_SPACE, 0, 0);
             continue;
         }
         if (!__atomic_load_n(&m->awake, __ATOMIC_SEQ_CST))
-            kick();
-        r = sleep_on(&m->tail_futex, v);
+            sg_kick();
+        r = sg_sleep_on(&m->tail_futex, v);
     }
     __atomic_sub_fetch(&m->space_waiters, 1, __ATOMIC_SEQ_CST);
     return r;
@@ -165,7 +165,7 @@ CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint
     __atomic_store_n(&m->head, head + 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&sg_conn.ring_lock);
     if (__builtin_expect(!__atomic_load_n(&m->awake, __ATOMIC_SEQ_CST), 0) && !sg_clock_on())
-        kick();
+        sg_kick();
     return sg_conn.lost ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
@@ -180,7 +180,7 @@ static void before_others(void)
     __tsan_release(sg_conn.shm);
 }
 
-static void after_others(void)
+void sg_after_others(void)
 {
     __tsan_acquire(sg_conn.shm);
 }
@@ -189,7 +189,7 @@ static void before_others(void)
 {
 }
 
-static void after_others(void)
+void sg_after_others(void)
 {
 }
 #endif
@@ -198,7 +198,7 @@ bool sg_done(uint32_t slot, uint64_t position)
 {
     if (__atomic_load_n(&sg_conn.shm->stream[slot].done, __ATOMIC_SEQ_CST) < position)
         return false;
-    after_others();
+    sg_after_others();
     return true;
 }
 
@@ -224,7 +224,7 @@ CUresult sg_wait(uint32_t slot, uint64_t position)
         bool told = true;
 
         if (sg_clock_on()) {
-            r = block(SG_WAIT_STREAM, slot, position);
+            r = sg_block(SG_WAIT_STREAM, slot, position);
             continue;
         }
         /* The nearest of several wanted positions stands; its wake makes the
@@ -239,8 +239,8 @@ CUresult sg_wait(uint32_t slot, uint64_t position)
         if (sg_done(slot, position))
             break;
         if (!told)
-            kick();
-        r = sleep_on(&m->done_futex, v);
+            sg_kick();
+        r = sg_sleep_on(&m->done_futex, v);
     }
     return r;
 }
@@ -337,7 +337,7 @@ static void run(struct pending *f, uint32_t slot, uint64_t position)
     sg_tell(SG_OP_HOST_DONE, slot, position);
     /* The host has no answer to that. What follows from it is there at the next turn. */
     if (sg_clock_on())
-        block(SG_WAIT_TURN, 0, 0);
+        sg_block(SG_WAIT_TURN, 0, 0);
 }
 
 /* How often memory is looked at that a stream waits for: any processor's store
@@ -379,7 +379,7 @@ static void *host_thread(void *arg SG_UNUSED)
             }
             if (waiting && !sg_conn.lost)
                 futex(&m->host_head, FUTEX_WAIT, head, &soon);
-            else if (sleep_on(&m->host_head, head) != CUDA_SUCCESS)
+            else if (sg_sleep_on(&m->host_head, head) != CUDA_SUCCESS)
                 return NULL;
             continue;
         }

@@ -162,6 +162,8 @@ struct CUevent_st {
     CUgraphNode *deps;
     CUgraphEdgeData *edges;
     size_t ndeps;
+    bool shared, opened; /* between processes (eventipc.c) */
+    unsigned char key[SG_KEY_BYTES];
 };
 
 /* What a function needs of a multiprocessor. */
@@ -278,6 +280,13 @@ void sg_context_work_end(CUcontext ctx);
 void sg_ring_connected(void);
 CUresult sg_submit(CUstream s, uint32_t kind, uint32_t arg, uint64_t arg64, uint64_t *ret_position);
 CUresult sg_wait(uint32_t slot, uint64_t position);
+CUresult sg_wait_event(uint32_t slot, uint64_t generation); /* of a shared event */
+/* What waits are made of: wake the host, sleep while *word is value, wait on the
+ * virtual clock, and the order that the host's word stands for. */
+void sg_kick(void);
+CUresult sg_sleep_on(uint32_t *word, uint32_t value);
+CUresult sg_block(uint32_t kind, uint32_t slot, uint64_t position);
+void sg_after_others(void);
 bool sg_done(uint32_t slot, uint64_t position);
 /* For questions that a program may ask in a loop: what *ready says of position
  * after the time that a question takes. */
@@ -314,6 +323,17 @@ void sg_mem_adopt(CUcontext from, CUcontext to);
 void sg_module_adopt(CUcontext from, CUcontext to);
 CUresult sg_event_new(CUcontext c, unsigned flags, CUevent *ret);
 void sg_event_drop(CUevent e); /* the lock is held */
+/* How ring entries name an event, and its newest record, whoever made it. */
+static inline uint32_t sg_event_name(CUevent e)
+{
+    return e->shared ? e->slot | SG_EVENT_SHARED : e->slot;
+}
+static inline uint64_t sg_event_newest(CUevent e)
+{
+    return e->shared ? __atomic_load_n(&sg_conn.shm->event[e->slot].time_ns, __ATOMIC_ACQUIRE) : e->generation;
+}
+/* Makes e the event of a key, or a new one that others may open. */
+CUresult sg_event_share(CUevent e, const void *key);
 
 /* ---- copies (copy.c, memset.c) -------------------------------------------- */
 CUresult sg_copy_check(const CUDA_MEMCPY3D *c);

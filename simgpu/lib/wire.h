@@ -78,6 +78,11 @@
 
 #define SG_OP_STREAM_PRIORITY 128u /* a: slot, b: priority, 8 bits; no answer */
 
+/* Events that processes share (host/ipcevents.go). */
+#define SG_OP_EVENT_SHARE 144u  /* a: event slot, data: a key, or none for a new event; answers data: its key */
+#define SG_OP_EVENT_RECORD 145u /* a: event slot; answers a: the number of a record to come */
+#define SG_OP_EVENT_DROP 146u   /* a: event slot */
+
 #define SG_KIND_CUDA 1u
 #define SG_KIND_NVML 2u
 #define SG_KIND_CLOCK 3u /* the time library of a program on a virtual clock */
@@ -98,6 +103,7 @@
 #define SG_ENTRY_GRAPH 2u  /* arg: graph */
 #define SG_ENTRY_EVENT 3u  /* arg: event slot, arg64: generation */
 #define SG_ENTRY_WAIT 4u   /* arg: event slot, arg64: generation */
+#define SG_EVENT_SHARED 0x80000000u /* with an event slot: the event of SG_OP_EVENT_SHARE */
 #define SG_ENTRY_HOST 5u   /* the client runs a function, then says SG_OP_HOST_DONE */
 #define SG_ENTRY_COPY 16u  /* arg: SG_COPY_…; arg64: bytes */
 #define SG_ENTRY_FILL 17u  /* arg64: bytes */
@@ -143,6 +149,7 @@
 #define SG_WAIT_HOST 3u    /* host_head is no longer position */
 #define SG_WAIT_TIME 4u    /* nothing */
 #define SG_WAIT_ADDRESS 5u /* another thread, through SG_WAITER_READY */
+#define SG_WAIT_EVENT 7u   /* the shared event of slot has come to position */
 #define SG_WAIT_POLL 6u    /* a descriptor; a grant comes as a message too */
 /* How a thread that waits for the host, and for nothing else, looks to the
  * kernel: the set of bits in its futex call. */
@@ -281,7 +288,8 @@ struct sg_stream_slot {
 
 struct sg_event_slot {
     uint64_t generation; /* host: newest completed record */
-    uint64_t time_ns;    /* host: when, simulated */
+    uint64_t time_ns;    /* host: when, simulated; of a shared event, which has no
+                          * time: the newest record asked for by any process */
 };
 
 /* One page for all clients: the engine thread sleeps on word. A client that the
@@ -337,7 +345,7 @@ struct sg_shared {
     struct sg_event_slot event[SG_EVENT_SLOTS];
     struct sg_waits waits;
     uint32_t dead; /* host: 0, or what every call says since the process lost a GPU */
-    uint32_t pad7;
+    uint32_t event_waiters; /* client: threads that wait for shared events */
     uint32_t ctx_fault[SG_CONTEXT_SLOTS]; /* host: by context modulo this: 0, or the error that broke it */
 };
 

@@ -202,7 +202,7 @@ var attributes = []attribute{
 	{122, 11070, "CAN_USE_64_BIT_STREAM_MEM_OPS", c(1)},
 	{123, 11070, "CAN_USE_STREAM_WAIT_VALUE_NOR", c(1)},
 	{124, 11070, "DMA_BUF_SUPPORTED", c(0)},
-	{125, 12000, "IPC_EVENT_SUPPORTED", c(0)},
+	{125, 12000, "IPC_EVENT_SUPPORTED", c(1)},
 	{126, 12000, "MEM_SYNC_DOMAIN_COUNT", f(func(g *GPU) int { return 1 + 3*yes(g.Capability.Number() >= 90) })},
 	{127, 12000, "TENSOR_MAP_ACCESS_SUPPORTED", c(0)},
 	{128, 12030, "HANDLE_TYPE_FABRIC_SUPPORTED", c(0)},

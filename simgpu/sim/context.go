@@ -63,6 +63,11 @@ func (m *Machine) drop(c *Context) []*Stream {
 	busy := c.busy
 	for _, s := range busy {
 		s.head().engine(s).heads--
+		for i := range s.ops[s.first:] {
+			if op := &s.ops[s.first+i]; op.Kind == Mark && op.Kept {
+				m.record(op.Event, op.Gen)
+			}
+		}
 	}
 	c.gone, c.busy = true, nil
 	return busy

@@ -297,10 +297,7 @@ func (e *engine) begin(s *Stream) {
 			return
 		}
 	case Mark:
-		if e.m.events[op.Event] < op.Gen {
-			e.m.events[op.Event] = op.Gen
-		}
-		e.m.sink.Recorded(op.Event, op.Gen, e.m.now)
+		e.m.record(op.Event, op.Gen)
 	case Fork:
 		if e.m.events[op.Event] < op.Gen {
 			e.m.events[op.Event] = op.Gen

@@ -61,6 +61,7 @@ type Op struct {
 	Fault int32      // Exec: not 0: its end breaks the context, with this code
 	Dur   Time       // Exec: length on an otherwise idle engine
 	Tag   uint64     // the caller's own word for it, told to Began and Preempted
+	Kept  bool       // Mark: counts as recorded also if its context ends before it
 	Event EventID    // Mark, Wait, Fork: recorded
 	Gen   uint64     // Mark: this record's number; Wait: the record waited for; Fork: both
 	Join  EventID    // Fork: waited for
@@ -235,6 +236,19 @@ func (m *Machine) Release(s *Stream, seq uint64) {
 	}
 	s.complete(m)
 	m.scheduleAll()
+}
+
+// Record records gen of e without a stream, at the present moment.
+func (m *Machine) Record(e EventID, gen uint64) {
+	m.record(e, gen)
+	m.scheduleAll()
+}
+
+func (m *Machine) record(e EventID, gen uint64) {
+	if m.events[e] < gen {
+		m.events[e] = gen
+	}
+	m.sink.Recorded(e, gen, m.now)
 }
 
 // Forget drops what is known of an event whose owner is gone.

@@ -38,6 +38,10 @@ const (
 
 	OpStreamPriority = 128
 
+	OpEventShare  = 144
+	OpEventRecord = 145
+	OpEventDrop   = 146
+
 	OpCondition = 48
 
 	PartKernel   = 0
@@ -59,6 +63,7 @@ const (
 	EntryEvent  = 3
 	EntryWait   = 4
 	EntryHost   = 5
+	EventShared = 0x80000000
 	EntryCopy   = 16
 	EntryFill   = 17
 
@@ -93,6 +98,7 @@ const (
 	WaitTime       = 4
 	WaitAddress    = 5
 	WaitPoll       = 6
+	WaitEvent      = 7
 	WaitBits       = 0x53474754
 )
 
@@ -206,7 +212,8 @@ type Entry struct {
 // StreamSlot is struct sg_stream_slot.
 type StreamSlot struct{ Done, Wanted uint64 }
 
-// EventSlot is struct sg_event_slot.
+// EventSlot is struct sg_event_slot. TimeNS of a shared event is the number of
+// its newest record.
 type EventSlot struct{ Generation, TimeNS uint64 }
 
 // Kicks is struct sg_kicks.
@@ -252,6 +259,7 @@ type Shared struct {
 	Stream         [StreamSlots]StreamSlot
 	Event          [EventSlots]EventSlot
 	Waits          Waits
-	Dead, _        uint32
+	Dead           uint32
+	EventWaiters   uint32
 	ContextFault   [ContextSlots]uint32
 }

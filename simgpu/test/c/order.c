@@ -53,6 +53,15 @@ int main(int argc, char **argv)
     for (int i = 1; i < 4; i++)
         is(i, most > 1 ? 10 : 10 * (4 - i));
 
+    /* An older record of an event, in another stream, changes nothing about it. */
+    OK(launch(ten, s[1]));
+    OK(cuEventRecord(end[1], s[1]));
+    OK(cuEventRecord(end[1], s[0]));
+    OK(cuStreamSynchronize(s[0]));
+    OK(cuStreamSynchronize(s[1]));
+    OK(cuEventQuery(end[1]));
+    OK(cuEventSynchronize(end[1]));
+
     /* The default stream waits for blocking ones, and they for it. */
     OK(cuStreamCreate(&s[1], 0));
     OK(cuStreamCreate(&s[2], 0));
