@@ -170,6 +170,10 @@ static int consult(struct sg_frame *f)
     f->result = (uint32_t)rep.status;
     switch (rep.a) {
     case SG_FAULT_GARBAGE:
+        if (!f->result) { /* a call that succeeds is made: nobody is to wait for what was not done */
+            f->spoil = 1;
+            return SG_FAULT_CALL;
+        }
         spoil(f, c);
         return SG_FAULT_RETURN;
     case SG_FAULT_UNTOUCHED:
@@ -185,7 +189,18 @@ int sg_fault_before(struct sg_frame *f)
 {
     int before = errno, r;
 
+    f->spoil = 0;
     r = consult(f);
     errno = before;
     return r;
+}
+
+void sg_fault_after(struct sg_frame *f, uint32_t made)
+{
+    if (!f->spoil)
+        return;
+    if (made)
+        f->result = made;
+    else
+        spoil(f, &sg_calls[f->number]);
 }

@@ -18,9 +18,11 @@ struct sg_frame {
     uint64_t function;
     uint64_t result_at; /* aarch64: x8 */
     uint8_t vector[128];
+    uint32_t spoil; /* the call is made, then its results become nonsense */
+    uint32_t unused[3];
 };
 _Static_assert(offsetof(struct sg_frame, stack) == 64 && offsetof(struct sg_frame, result) == 76 &&
-                   offsetof(struct sg_frame, vector) == 96 && sizeof(struct sg_frame) == 224,
+                   offsetof(struct sg_frame, vector) == 96 && sizeof(struct sg_frame) == 240,
                "as thunk.h has it");
 
 /* Generated, one table a library. */
@@ -43,6 +45,8 @@ enum sg_fault_action { SG_FAULT_PASS = 0, SG_FAULT_RETURN = 1, SG_FAULT_CALL = 2
 
 /* Says what becomes of a call: enum sg_fault_action. */
 int sg_fault_before(struct sg_frame *f);
+/* Called when a call that SG_FAULT_CALL is about has been made. */
+void sg_fault_after(struct sg_frame *f, uint32_t made);
 /* Where the thunks look: 0 there is no rule. */
 extern const uint32_t *sg_faults_word;
 

@@ -35,6 +35,7 @@
 	.text
 	.hidden	sg_faults_word
 	.hidden	sg_fault_before
+	.hidden	sg_fault_after
 	.type	sg_unsupported, @function
 sg_unsupported:
 	.cfi_startproc
@@ -51,7 +52,7 @@ sg_thunk_slow:
 	.cfi_offset %rbp, -16
 	movq	%rsp, %rbp
 	.cfi_def_cfa_register %rbp
-	subq	$224, %rsp
+	subq	$240, %rsp
 	movq	%rdi, (%rsp)
 	movq	%rsi, 8(%rsp)
 	movq	%rdx, 16(%rsp)
@@ -106,6 +107,9 @@ sg_thunk_slow:
 	jns	3b
 	call	*%r10
 	addq	$128, %rsp
+	movq	%rsp, %rdi
+	movl	%eax, %esi
+	call	sg_fault_after
 2:	movl	76(%rsp), %eax
 	leave
 	.cfi_def_cfa %rsp, 8
@@ -159,7 +163,7 @@ sg_thunk_slow:
 	.cfi_offset x30, -8
 	mov	x29, sp
 	.cfi_def_cfa_register x29
-	sub	sp, sp, #224
+	sub	sp, sp, #240
 	stp	x0, x1, [sp]
 	stp	x2, x3, [sp, #16]
 	stp	x4, x5, [sp, #32]
@@ -203,6 +207,9 @@ sg_thunk_slow:
 	b.pl	3b
 	blr	x16
 	add	sp, sp, #128
+	mov	w1, w0
+	mov	x0, sp
+	bl	sg_fault_after
 2:	ldr	w0, [sp, #76]
 	mov	sp, x29
 	ldp	x29, x30, [sp], #16

@@ -180,6 +180,20 @@ func TestFaultOutputs(t *testing.T) {
 	n.mustFail("--call", "nvmlDeviceGetMemoryInfo", "--rc", "NVML_ERROR_GPU_IS_LOST", "--outputs", "garbage")
 	c.want("nvmlmem 0", "15 a5a5a5a5a5a5a5a5")
 	n.clear()
+	// Success, but nonsense; the call itself is made, and may fail by itself.
+	n.mustFail("--call", "nvmlDeviceGetMemoryInfo", "--rc", "0", "--outputs", "garbage")
+	c.want("nvmlmem 0", "0 a5a5a5a5a5a5a5a5")
+	n.clear()
+	n.mustFail("--call", "cuLaunchKernel", "--rc", "0", "--outputs", "garbage")
+	c.want("launch", "0")
+	if p := n.status().Processes; len(p) != 1 || p[0].Launches != 2 {
+		t.Errorf("a launch that says success was not made: %+v", p)
+	}
+	n.clear()
+	n.mustFail("--call", "cuMemGetInfo", "--rc", "0", "--outputs", "garbage")
+	c.want("info", "0 a5a5a5a5a5a5a5a5 a5a5a5a5a5a5a5a5")
+	n.caller().want("info", "3 1111111111111111 1111111111111111") // not initialised: no success
+	n.clear()
 	n.mustFail("--call", "nvmlDeviceGetMemoryInfo", "--rc", "15")
 	c.want("nvmlmem 0", "15 1111111111111111")
 	n.clear()

@@ -30,7 +30,7 @@ func failCommand() *cli.Command {
 			dirFlag(),
 			&cli.StringFlag{Name: "call", Usage: "`NAME` of the call, in all its forms; =NAME: only this one"},
 			&cli.StringFlag{Name: "rc", Usage: "`RESULT` that it returns, a number or a name"},
-			&cli.StringFlag{Name: "outputs", Usage: "`WHAT` becomes of its results: untouched (default) and garbage do not make the call, written does"},
+			&cli.StringFlag{Name: "outputs", Usage: "`WHAT` becomes of its results: untouched (default) and garbage do not make the call, written does; garbage with --rc 0: made, then nonsense"},
 			&cli.Uint64Flag{Name: "nth", Usage: "only the `N`th call, or from it on with --every or --count", DefaultText: "every one"},
 			&cli.Uint64Flag{Name: "every", Usage: "each `N`th call", DefaultText: "1"},
 			&cli.Uint64Flag{Name: "count", Usage: "at most `N` calls", DefaultText: "no end"},
