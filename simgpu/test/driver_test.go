@@ -355,3 +355,10 @@ func TestDetach(t *testing.T) {
 		t.Errorf("socket is still there: %v", err)
 	}
 }
+
+// A library that is closed keeps its connection and its thread: it stays, so that
+// opening it again finds them.
+func TestLibrariesAreClosedAndOpenedAgain(t *testing.T) {
+	n := up(t)
+	n.run("unload", filepath.Join(n.dir, "lib/libcuda.so.1"), filepath.Join(n.dir, "lib/libnvidia-ml.so.1"))
+}
