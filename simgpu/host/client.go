@@ -71,6 +71,8 @@ type client struct {
 	link   *link // on a virtual clock
 	future int   // entries that were taken before their time
 
+	saved checkpoint
+
 	gone     bool // what it held is being taken back
 	wake     bool // a wanted position was reached
 	wakeHost bool // a host function is due
@@ -162,7 +164,7 @@ func (h *Host) removeClient(c *client) {
 		h.leave(c.link)
 	}
 	delete(h.clients, c.id)
-	if c.dead {
+	if c.dead || c.saved.locking {
 		h.publishDead()
 	}
 	h.active = slices.DeleteFunc(h.active, func(o *client) bool { return o == c })
@@ -301,6 +303,8 @@ func (h *Host) dropContext(c *client, id uint32) {
 		h.trace.client(c, h.clock.now(), trace.ContextEnd, cc.gpu, int(id))
 	}
 	delete(c.contexts, id)
-	c.use[cc.gpu].contexts--
+	if _, given := c.saved.contexts[cc]; !given {
+		c.use[cc.gpu].contexts--
+	}
 	h.release(c, cc.gpu, cc.bytes, wire.UseContext)
 }

@@ -24,7 +24,7 @@ type faultState struct {
 	word    *uint32
 	changes uint32
 	rules   int
-	dead    bool // processes have lost their GPU
+	dead    bool // processes have lost their GPU, or are locked
 }
 
 // makeFaults makes the set of rules, with those of the configuration.

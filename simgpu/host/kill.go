@@ -122,12 +122,12 @@ func (h *Host) clientsOn(gpu int) (out []*client) {
 	return out
 }
 
-// publishDead lets clients look, or not, whether they have lost a GPU. The
+// publishDead lets clients look, or not, whether they have lost a GPU or are locked. The
 // caller holds mu.
 func (h *Host) publishDead() {
 	dead := false
 	for _, c := range h.clients {
-		dead = dead || c.dead
+		dead = dead || c.dead || c.saved.locking
 	}
 	f := &h.faults
 	f.lock.Lock()

@@ -84,6 +84,8 @@ func (h *Host) answer(c *client, req *wire.Request, data []byte) (rep wire.Reply
 		rep, out = h.shareRequest(c, req, data)
 	case wire.OpEventShare, wire.OpEventRecord, wire.OpEventDrop:
 		rep, out = h.eventRequest(c, req, data)
+	case wire.OpCheckpoint:
+		rep = h.checkpointOf(c, req)
 	case wire.OpMemInfo:
 		if int(req.GPU) >= len(h.gpus) {
 			return fail(wire.CUDAInvalidDevice)

@@ -39,10 +39,23 @@ static bool without_gpu(const char *name)
     return false;
 }
 
+/* Every call of a locked process waits, but those that unlock it. */
+static void wait_unlocked(const char *name)
+{
+    uint32_t *word = &sg_conn.shm->locked;
+
+    if (!strncmp(name, "cuCheckpoint", 12) || !strncmp(name, "cuGetError", 10))
+        return;
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) && sg_sleep_on(word, 1) == CUDA_SUCCESS)
+        ;
+}
+
 uint32_t sg_fault_dead(const struct sg_call_info *c)
 {
     uint32_t code = sg_ready() ? __atomic_load_n(&sg_conn.shm->dead, __ATOMIC_ACQUIRE) : 0;
 
+    if (!code && sg_ready() && __atomic_load_n(&sg_conn.shm->locked, __ATOMIC_ACQUIRE))
+        wait_unlocked(c->name);
     return code && !without_gpu(c->name) ? code : 0;
 }
 

@@ -76,6 +76,8 @@
 #define SG_USE_CONTEXT 9u
 #define SG_USES 10u
 
+#define SG_OP_CHECKPOINT 160u /* a: process, as the caller numbers it; b: what to do; answers a: its state */
+enum { SG_CHECKPOINT_STATE, SG_CHECKPOINT_LOCK, SG_CHECKPOINT_SAVE, SG_CHECKPOINT_RESTORE, SG_CHECKPOINT_UNLOCK };
 #define SG_OP_STREAM_PRIORITY 128u /* a: slot, b: priority, 8 bits; no answer */
 
 /* Events that processes share (host/ipcevents.go). */
@@ -346,6 +348,7 @@ struct sg_shared {
     struct sg_waits waits;
     uint32_t dead; /* host: 0, or what every call says since the process lost a GPU */
     uint32_t event_waiters; /* client: threads that wait for shared events */
+    uint32_t locked; /* host: calls wait here, as a futex, while it is 1 */
     uint32_t ctx_fault[SG_CONTEXT_SLOTS]; /* host: by context modulo this: 0, or the error that broke it */
 };
 

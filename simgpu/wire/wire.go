@@ -43,6 +43,8 @@ const (
 	OpEventDrop   = 146
 
 	OpCondition = 48
+	// OpCheckpoint locks, saves, restores or unlocks a process.
+	OpCheckpoint = 160
 
 	PartKernel   = 0
 	PartCopy     = 1
@@ -110,7 +112,10 @@ const (
 	CUDAInvalidDevice  = 101
 	CUDAInvalidContext = 201
 	CUDAInvalidHandle  = 400
+	CUDAIllegalState   = 401
+	CUDANotReady       = 600
 	CUDAIllegalAddress = 700
+	CUDANotSupported   = 801
 	CUDALaunchTimeout  = 702
 	CUDALaunchFailed   = 719
 )
@@ -261,5 +266,19 @@ type Shared struct {
 	Waits          Waits
 	Dead           uint32
 	EventWaiters   uint32
+	Locked         uint32
 	ContextFault   [ContextSlots]uint32
 }
+
+// What OpCheckpoint does to a process, and the states that it is in.
+const (
+	CheckpointState   = 0
+	CheckpointLock    = 1
+	CheckpointSave    = 2
+	CheckpointRestore = 3
+	CheckpointUnlock  = 4
+
+	ProcessRunning      = 0
+	ProcessLocked       = 1
+	ProcessCheckpointed = 2
+)
