@@ -206,7 +206,7 @@ var attributes = []attribute{
 	{126, 12000, "MEM_SYNC_DOMAIN_COUNT", f(func(g *GPU) int { return 1 + 3*yes(g.Capability.Number() >= 90) })},
 	{127, 12000, "TENSOR_MAP_ACCESS_SUPPORTED", c(0)},
 	{128, 12030, "HANDLE_TYPE_FABRIC_SUPPORTED", c(0)},
-	{129, 12000, "UNIFIED_FUNCTION_POINTERS", c(1)},
+	{129, 12000, "UNIFIED_FUNCTION_POINTERS", c(0)},
 	{130, 12020, "NUMA_CONFIG", c(0)},
 	{131, 12020, "NUMA_ID", c(-1)},
 	{132, 12010, "MULTICAST_SUPPORTED", f(func(g *GPU) int { return yes(g.Memory.Allocation.Multicast) })},
