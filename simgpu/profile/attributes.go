@@ -204,7 +204,7 @@ var attributes = []attribute{
 	{124, 11070, "DMA_BUF_SUPPORTED", c(0)},
 	{125, 12000, "IPC_EVENT_SUPPORTED", c(1)},
 	{126, 12000, "MEM_SYNC_DOMAIN_COUNT", f(func(g *GPU) int { return 1 + 3*yes(g.Capability.Number() >= 90) })},
-	{127, 12000, "TENSOR_MAP_ACCESS_SUPPORTED", c(0)},
+	{127, 12000, "TENSOR_MAP_ACCESS_SUPPORTED", since(90, 1)},
 	{128, 12030, "HANDLE_TYPE_FABRIC_SUPPORTED", c(0)},
 	{129, 12000, "UNIFIED_FUNCTION_POINTERS", c(0)},
 	{130, 12020, "NUMA_CONFIG", c(0)},

@@ -27,7 +27,7 @@ int cuInit(unsigned);
 
 static const uint32_t rules = 1, none = 0;
 const uint32_t *sg_faults_word = &none;
-static int action, calls, sum;
+static int action, calls, sum, made_as;
 static float number;
 static struct sg_frame seen;
 
@@ -39,6 +39,14 @@ int sg_fault_before(struct sg_frame *f)
     seen = *f;
     f->result = 4242;
     return action;
+}
+
+/* Sees what the call gave, and may say otherwise once more. */
+void sg_fault_after(struct sg_frame *f, uint32_t made)
+{
+    made_as = (int)made;
+    TRUE(f->arg[0] == seen.arg[0] && f->result == 4242);
+    f->result = 4343;
 }
 
 int sgi_cuLaunchKernel(int a, int b, int c, int d, int e, int f, int g, int h, int i, int j, int k)
@@ -81,6 +89,6 @@ int main(void)
     TRUE(launch() == 4242 && calls == 2);
     action = SG_FAULT_CALL;
     sum = 0;
-    TRUE(launch() == 4242 && calls == 3 && sum == SQUARES);
+    TRUE(launch() == 4343 && calls == 3 && sum == SQUARES && made_as == SQUARES);
     return 0;
 }
