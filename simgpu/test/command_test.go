@@ -67,7 +67,7 @@ func TestClockCommand(t *testing.T) {
 		return nil
 	})
 	n.move(host.ClockMove{UntilNS: 13e9}) // past what was queued
-	p = n.beside("grid", "k", "1", "1")
+	n.beside("grid", "k", "1", "1")
 	if got, err := n.on("clock", "run", "--idle"); err != nil || n.clock().NextNS >= 0 || n.clock().NowNS < 13e9+2e6 {
 		t.Errorf("run --idle: %v %q, the next event is at %d", err, got, n.clock().NextNS)
 	}
