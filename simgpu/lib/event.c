@@ -273,9 +273,7 @@ static CUresult wait_event(CUstream h, CUevent e, unsigned flags, bool pt)
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing && flags & CU_EVENT_WAIT_EXTERNAL) {

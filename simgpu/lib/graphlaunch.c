@@ -216,9 +216,7 @@ static CUresult launch(CUgraphExec e, CUstream h, bool pt)
     SG_ENTER();
     if (!sg_is(e, SG_EXEC))
         return CUDA_ERROR_INVALID_VALUE;
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
@@ -254,9 +252,7 @@ static CUresult upload(CUgraphExec e, CUstream h, bool pt)
     SG_ENTER();
     if (!sg_is(e, SG_EXEC))
         return CUDA_ERROR_INVALID_VALUE;
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     return r == CUDA_SUCCESS && capturing ? sg_capture_spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) : r;
 }
 

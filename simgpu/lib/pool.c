@@ -289,9 +289,7 @@ static CUresult alloc_async(CUdeviceptr *p, size_t n, CUmemoryPool pool, CUstrea
     CUresult r;
 
     SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
@@ -366,9 +364,7 @@ static CUresult free_async(CUdeviceptr p, CUstream h, bool pt)
     CUresult r;
 
     SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)

@@ -310,6 +310,8 @@ static inline CUresult sg_ctx_fault(CUcontext c)
 /* The stream behind a handle for the current context; per_thread selects what
  * the handle 0 means. */
 CUresult sg_stream_of(CUstream h, bool per_thread, CUstream *ret);
+/* The same for a call that puts work into it, and whether the stream captures. */
+CUresult sg_stream_for_work(CUstream h, bool per_thread, CUstream *ret, bool *ret_capturing);
 CUresult sg_stream_new(CUcontext ctx, uint32_t kind, unsigned flags, int priority, CUstream *ret);
 void sg_stream_drop(CUstream s); /* frees the object only; the lock is held */
 CUresult sg_stream_drain(CUstream s);

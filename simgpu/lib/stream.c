@@ -91,6 +91,13 @@ CUresult sg_stream_of(CUstream h, bool per_thread, CUstream *ret)
     return CUDA_SUCCESS;
 }
 
+CUresult sg_stream_for_work(CUstream h, bool per_thread, CUstream *ret, bool *ret_capturing)
+{
+    CUresult r = sg_stream_of(h, per_thread, ret);
+
+    return r == CUDA_SUCCESS ? sg_capturing(*ret, ret_capturing) : r;
+}
+
 /* The stream in which a synchronous call runs. */
 CUresult sg_stream_for_sync(bool per_thread, CUstream *ret)
 {
@@ -204,9 +211,7 @@ static CUresult synchronize(CUstream h, bool pt)
     CUresult r;
 
     SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
@@ -229,9 +234,7 @@ static CUresult query(CUstream h, bool pt)
     CUresult r;
 
     SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
@@ -410,9 +413,7 @@ static CUresult attach(CUstream h, CUdeviceptr p, size_t n, unsigned flags, bool
     CUresult r;
 
     SG_ENTER();
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
@@ -435,9 +436,7 @@ static CUresult host_func(CUstream h, CUhostFn fn, void *arg, bool pt)
     SG_ENTER();
     if (!fn)
         return CUDA_ERROR_INVALID_VALUE;
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
@@ -467,9 +466,7 @@ static CUresult add_callback(CUstream h, CUstreamCallback cb, void *arg, unsigne
     SG_ENTER();
     if (!cb || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    r = sg_stream_of(h, pt, &s);
-    if (r == CUDA_SUCCESS)
-        r = sg_capturing(s, &capturing);
+    r = sg_stream_for_work(h, pt, &s, &capturing);
     if (r != CUDA_SUCCESS)
         return r;
     if (capturing)
