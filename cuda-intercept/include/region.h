@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GS_VERSION 0x1ULL
+#define GS_VERSION 0x2ULL
 #define GS_LIMITS_MAGIC 0x4d4c5347ULL
 #define GS_LEDGER_MAGIC 0x474c5347ULL
 #define GS_DOORBELL_MAGIC 0x42445347ULL
@@ -18,6 +18,12 @@
 #define GS_SLOT_SIZE 0x40ULL
 #define GS_SLOT_COUNT 0x1000ULL
 #define GS_LOCK_BASE 0x40000000ULL
+#define GS_SHARE_COUNT 0x400ULL
+#define GS_SHARE_SIZE 0x20ULL
+#define GS_SHARE_LOCK_BASE 0x40001000ULL
+#define GS_SHARE_FREE 0x0ULL
+#define GS_SHARE_USED 0x1ULL
+#define GS_GUESS_PENDING 0xffffffffULL
 #define GS_MILLI_GPU 0x3e8ULL
 #define GS_CHARGE_GRANULE 0x200ULL
 #define GS_SWEEP_INTERVAL 0x5f5e100ULL
@@ -39,7 +45,8 @@ struct gs_limits_header {
 	uint32_t generation;
 	uint32_t slot_count;
 	uint64_t ledger_size;
-	uint8_t pad0[32];
+	uint64_t host_memory;
+	uint8_t pad0[24];
 };
 _Static_assert(offsetof(struct gs_limits_header, magic) == 0, "layout");
 _Static_assert(offsetof(struct gs_limits_header, version) == 4, "layout");
@@ -48,6 +55,7 @@ _Static_assert(offsetof(struct gs_limits_header, gpu_count) == 12, "layout");
 _Static_assert(offsetof(struct gs_limits_header, generation) == 16, "layout");
 _Static_assert(offsetof(struct gs_limits_header, slot_count) == 20, "layout");
 _Static_assert(offsetof(struct gs_limits_header, ledger_size) == 24, "layout");
+_Static_assert(offsetof(struct gs_limits_header, host_memory) == 32, "layout");
 _Static_assert(sizeof(struct gs_limits_header) == 64, "layout");
 
 struct gs_gpu_limit {
@@ -60,7 +68,16 @@ struct gs_gpu_limit {
 	uint32_t window;
 	uint32_t alone;
 	uint32_t inflight_us;
-	uint8_t pad0[72];
+	uint64_t block_bytes;
+	uint64_t next_context_bytes;
+	uint64_t module_bytes;
+	uint64_t stack_threads;
+	uint64_t growth;
+	uint32_t settle_begin;
+	uint32_t settle_done;
+	uint32_t busy_milli;
+	uint32_t graph_node_bytes;
+	uint8_t pad0[16];
 };
 _Static_assert(offsetof(struct gs_gpu_limit, uuid) == 0, "layout");
 _Static_assert(offsetof(struct gs_gpu_limit, memory_limit) == 16, "layout");
@@ -71,6 +88,15 @@ _Static_assert(offsetof(struct gs_gpu_limit, hold) == 40, "layout");
 _Static_assert(offsetof(struct gs_gpu_limit, window) == 44, "layout");
 _Static_assert(offsetof(struct gs_gpu_limit, alone) == 48, "layout");
 _Static_assert(offsetof(struct gs_gpu_limit, inflight_us) == 52, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, block_bytes) == 56, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, next_context_bytes) == 64, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, module_bytes) == 72, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, stack_threads) == 80, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, growth) == 88, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, settle_begin) == 96, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, settle_done) == 100, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, busy_milli) == 104, "layout");
+_Static_assert(offsetof(struct gs_gpu_limit, graph_node_bytes) == 108, "layout");
 _Static_assert(sizeof(struct gs_gpu_limit) == 128, "layout");
 
 struct gs_limits_page {
@@ -122,7 +148,9 @@ struct gs_ledger_header {
 	uint32_t sweep_next;
 	uint64_t swept_ns;
 	uint64_t export_tables;
-	uint8_t pad0[16];
+	uint32_t share_high;
+	uint32_t guess_mark;
+	uint8_t pad0[8];
 	struct gs_gpu_account gpu[16];
 	uint8_t pad1[1984];
 };
@@ -136,6 +164,8 @@ _Static_assert(offsetof(struct gs_ledger_header, slot_hint) == 24, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, sweep_next) == 28, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, swept_ns) == 32, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, export_tables) == 40, "layout");
+_Static_assert(offsetof(struct gs_ledger_header, share_high) == 48, "layout");
+_Static_assert(offsetof(struct gs_ledger_header, guess_mark) == 52, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, gpu) == 64, "layout");
 _Static_assert(sizeof(struct gs_ledger_header) == 4096, "layout");
 
@@ -145,14 +175,31 @@ struct gs_slot {
 	uint32_t library;
 	uint32_t contexts;
 	uint64_t died_ns;
-	uint8_t pad0[40];
+	uint64_t host_bytes;
+	uint32_t guess_mark;
+	uint8_t pad0[28];
 };
 _Static_assert(offsetof(struct gs_slot, state) == 0, "layout");
 _Static_assert(offsetof(struct gs_slot, pid) == 4, "layout");
 _Static_assert(offsetof(struct gs_slot, library) == 8, "layout");
 _Static_assert(offsetof(struct gs_slot, contexts) == 12, "layout");
 _Static_assert(offsetof(struct gs_slot, died_ns) == 16, "layout");
+_Static_assert(offsetof(struct gs_slot, host_bytes) == 24, "layout");
+_Static_assert(offsetof(struct gs_slot, guess_mark) == 32, "layout");
 _Static_assert(sizeof(struct gs_slot) == 64, "layout");
+
+struct gs_share {
+	uint64_t tag;
+	uint64_t bytes;
+	uint32_t gpu;
+	uint32_t state;
+	uint8_t pad0[8];
+};
+_Static_assert(offsetof(struct gs_share, tag) == 0, "layout");
+_Static_assert(offsetof(struct gs_share, bytes) == 8, "layout");
+_Static_assert(offsetof(struct gs_share, gpu) == 16, "layout");
+_Static_assert(offsetof(struct gs_share, state) == 20, "layout");
+_Static_assert(sizeof(struct gs_share) == 32, "layout");
 
 struct gs_doorbell {
 	uint32_t magic;

@@ -64,6 +64,18 @@ static inline uint64_t gs_context_bytes(unsigned gpu)
 	return __atomic_load_n(&gs_self.limits->gpu[gpu].context_bytes, __ATOMIC_RELAXED);
 }
 
+// gs_settle_done is the number of the newest look at the driver's figure whose
+// result is gs_growth; read it first.
+static inline uint32_t gs_settle_done(unsigned gpu)
+{
+	return __atomic_load_n(&gs_self.limits->gpu[gpu].settle_done, __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t gs_growth(unsigned gpu)
+{
+	return __atomic_load_n(&gs_self.limits->gpu[gpu].growth, __ATOMIC_ACQUIRE);
+}
+
 // gs_gpu_find returns the index of the GPU with that UUID in the limits page, or
 // -1 if the container does not hold it.
 int gs_gpu_find(const unsigned char uuid[16]);

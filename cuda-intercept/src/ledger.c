@@ -31,15 +31,52 @@ uint64_t gs_granule(uint64_t bytes)
 	return up & ~(GS_CHARGE_GRANULE - 1);
 }
 
-uint64_t gs_ledger_sum(unsigned gpu)
+// A damaged word must not wrap to a small sum.
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+// beside_slots is what is charged and is in no slot: what the driver took unseen,
+// and what several processes hold.
+static uint64_t beside_slots(unsigned gpu)
+{
+	uint32_t high = gs_shares_high();
+	uint64_t sum = gs_growth(gpu);
+
+	for (uint32_t i = 0; i < high; i++) {
+		const struct gs_share *s = gs_share_at(i);
+
+		if (__atomic_load_n(&s->state, __ATOMIC_SEQ_CST) == GS_SHARE_USED && s->gpu == gpu)
+			sum = plus(sum, __atomic_load_n(&s->bytes, __ATOMIC_SEQ_CST));
+	}
+	return sum;
+}
+
+static uint64_t guesses(unsigned gpu, uint32_t done)
 {
 	uint32_t high = gs_slots_high();
 	uint64_t sum = 0;
 
 	for (uint32_t slot = 0; slot < high; slot++)
-		if (__builtin_add_overflow(sum, atomic_load(gs_slot_used(gpu, slot)), &sum))
-			return UINT64_MAX; // a damaged word must not wrap to a small sum
+		sum = plus(sum, gs_slot_guessed(gpu, slot, done));
 	return sum;
+}
+
+uint64_t gs_ledger_sum(unsigned gpu)
+{
+	// Before the growth that contains the guesses which it ends.
+	uint32_t high = gs_slots_high(), done = gs_settle_done(gpu);
+	uint64_t sum = 0;
+
+	for (uint32_t slot = 0; slot < high; slot++)
+		if (__builtin_add_overflow(sum, atomic_load(gs_slot_used(gpu, slot)), &sum))
+			return UINT64_MAX;
+	if (__atomic_load_n(&gs_self.ledger->guess_mark, __ATOMIC_SEQ_CST) > done)
+		sum = plus(sum, guesses(gpu, done));
+	return plus(sum, beside_slots(gpu));
 }
 
 static _Atomic(uint64_t) *own_word(unsigned gpu)
@@ -135,7 +172,7 @@ static void sleep_ns(uint64_t ns)
 
 static bool others_hold(unsigned gpu)
 {
-	return gs_ledger_sum(gpu) > atomic_load(own_word(gpu));
+	return gs_ledger_sum(gpu) > plus(atomic_load(own_word(gpu)), gs_growth(gpu));
 }
 
 // look_for_the_dead sweeps, and waits for its turn to if it has not done so for
@@ -173,7 +210,7 @@ static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t
 
 		if (try_charge(gpu, bytes, limit))
 			return true;
-		if (!dying || !fits(living, bytes, limit))
+		if (!dying || !fits(plus(living, beside_slots(gpu)), bytes, limit))
 			return false;
 		sleep_ns(WAIT_STEP_NS);
 		gs_slots_reap();
@@ -187,7 +224,7 @@ uint64_t gs_ledger_living(unsigned gpu)
 
 	gs_slots_sweep();
 	gs_slots_dying(gpu, &living);
-	return living;
+	return plus(living, beside_slots(gpu));
 }
 
 int gs_ledger_charge(unsigned gpu, uint64_t bytes)

@@ -29,7 +29,9 @@ void gs_ledger_add(unsigned gpu, uint64_t bytes);
 // gs_ledger_refund takes bytes off again, after the driver has freed them.
 void gs_ledger_refund(unsigned gpu, uint64_t bytes);
 
-// gs_ledger_sum returns the bytes that the container's processes hold.
+// gs_ledger_sum returns the bytes that are charged to the container: what its
+// processes hold by themselves or together, what they are about to make the driver
+// take unseen, and what it has taken so.
 uint64_t gs_ledger_sum(unsigned gpu);
 
 // gs_ledger_living returns the bytes that living processes hold, for a view: what

@@ -53,9 +53,17 @@ bool gs_slot_held(int ledger_fd, uint32_t slot)
 static bool holds_bytes(uint32_t slot)
 {
 	for (unsigned gpu = 0; gpu < gs_self.gpus; gpu++)
-		if (atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed))
+		if (atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed) ||
+		    atomic_load_explicit(gs_slot_guess(gpu, slot), memory_order_relaxed))
 			return true;
-	return false;
+	return __atomic_load_n(&gs_slot_at(slot)->host_bytes, __ATOMIC_RELAXED) != 0;
+}
+
+uint64_t gs_slot_guessed(unsigned gpu, uint32_t slot, uint32_t done)
+{
+	if (__atomic_load_n(&gs_slot_at(slot)->guess_mark, __ATOMIC_SEQ_CST) <= done)
+		return 0;
+	return atomic_load(gs_slot_guess(gpu, slot));
 }
 
 static uint32_t state_of(uint32_t slot)
@@ -69,8 +77,12 @@ static void clear(uint32_t slot)
 {
 	struct gs_slot *s = gs_slot_at(slot);
 
-	for (unsigned gpu = 0; gpu < gs_self.gpus; gpu++)
+	for (unsigned gpu = 0; gpu < gs_self.gpus; gpu++) {
 		atomic_store(gs_slot_used(gpu, slot), 0);
+		atomic_store(gs_slot_guess(gpu, slot), 0);
+	}
+	s->host_bytes = 0;
+	s->guess_mark = 0;
 	s->pid = 0;
 	s->contexts = 0;
 	__atomic_store_n(&s->died_ns, 0, __ATOMIC_SEQ_CST);
@@ -240,13 +252,16 @@ void gs_slots_reap(void)
 
 bool gs_slots_dying(unsigned gpu, uint64_t *ret_living)
 {
-	uint32_t high = gs_slots_high();
+	uint32_t high = gs_slots_high(), done = gs_settle_done(gpu);
+	bool guesses = __atomic_load_n(&gs_self.ledger->guess_mark, __ATOMIC_SEQ_CST) > done;
 	uint64_t living = 0;
 	bool dying = false;
 
 	for (uint32_t slot = 0; slot < high; slot++) {
 		uint64_t used = atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed);
 
+		if (guesses && __builtin_add_overflow(used, gs_slot_guessed(gpu, slot, done), &used))
+			used = UINT64_MAX;
 		if (!used)
 			continue;
 		if (__atomic_load_n(&gs_slot_at(slot)->died_ns, __ATOMIC_RELAXED))

@@ -28,6 +28,26 @@ static inline _Atomic(uint64_t) *gs_slot_used(unsigned gpu, uint32_t slot)
 	return (_Atomic(uint64_t) *)columns + (uint64_t)gpu * GS_SLOT_COUNT + slot;
 }
 
+// The word that counts the bytes that slot has charged on gpu in advance of the
+// driver's figure.
+static inline _Atomic(uint64_t) *gs_slot_guess(unsigned gpu, uint32_t slot)
+{
+	return gs_slot_used(gs_self.gpus + gpu, slot);
+}
+
+static inline struct gs_share *gs_share_at(uint32_t share)
+{
+	return (struct gs_share *)(void *)gs_slot_used(2 * gs_self.gpus, 0) + share;
+}
+
+// One more than the highest share ever taken.
+static inline uint32_t gs_shares_high(void)
+{
+	uint32_t high = __atomic_load_n(&gs_self.ledger->share_high, __ATOMIC_SEQ_CST);
+
+	return high < GS_SHARE_COUNT ? high : (uint32_t)GS_SHARE_COUNT;
+}
+
 // One more than the highest slot ever taken.
 static inline uint32_t gs_slots_high(void)
 {
@@ -49,11 +69,15 @@ uint64_t gs_slots_sweep(void);
 // gs_slot_held tells whether a process holds the slot's lock; true if in doubt.
 bool gs_slot_held(int ledger_fd, uint32_t slot);
 
+// gs_slot_guessed returns what slot has charged on gpu in advance, as long as the
+// driver's figure of look number done does not contain it.
+uint64_t gs_slot_guessed(unsigned gpu, uint32_t slot, uint32_t done);
+
 // gs_slots_reap gives marked slots back whose grace is over.
 void gs_slots_reap(void);
 
 // gs_slots_dying tells whether slots that are marked dead hold bytes on gpu. It
-// sets ret_living to the bytes of the others.
+// sets ret_living to the bytes of the others, guesses included.
 bool gs_slots_dying(unsigned gpu, uint64_t *ret_living);
 
 #endif

@@ -27,7 +27,7 @@ package region
 //go:generate go run ./gen -out ../../cuda-intercept/include/region.h
 
 // Version of both layouts. A reader refuses any other.
-const Version = 1
+const Version = 2
 
 const (
 	// LimitsMagic starts a limits page ("GSLM", little endian).
@@ -51,6 +51,13 @@ const (
 	// LockBase is the file offset of slot 0's lock byte. It lies far beyond the
 	// end of the ledger: a lock needs no byte behind it.
 	LockBase = 1 << 30
+	// ShareCount is the number of records for memory that several processes hold.
+	ShareCount = 1024
+	// ShareSize is the size of one such record in bytes.
+	ShareSize = 32
+	// ShareLockBase is the file offset of share 0's lock byte. Each process that
+	// holds the memory has a read lock on it.
+	ShareLockBase = LockBase + SlotCount
 	// MilliGPU is the whole of one GPU's time.
 	MilliGPU = 1000
 	// ChargeGranule is the unit in bytes to which a linear allocation is rounded
@@ -82,6 +89,15 @@ const (
 	SlotUsed = 1
 )
 
+// Share states.
+const (
+	ShareFree = 0
+	ShareUsed = 1
+)
+
+// GuessPending is the mark of a guess whose driver call has not returned.
+const GuessPending = 0xffffffff
+
 // Doorbell kinds.
 const (
 	// DoorbellPrice asks for an exclusive window on a GPU to price a kernel.
@@ -100,7 +116,10 @@ type LimitsHeader struct {
 	Generation uint32
 	SlotCount  uint32 // slots of this container's ledger
 	LedgerSize uint64 // bytes of this container's ledger
-	_          [32]byte
+	// HostMemory is how many bytes of host memory the container's device
+	// allocations may spill to, all GPUs together; 0 is none.
+	HostMemory uint64
+	_          [24]byte
 }
 
 // GPULimit is one GPU of the container, keyed by UUID.
@@ -121,7 +140,32 @@ type GPULimit struct {
 	// in microseconds; 0 is the library's default: 5000 with neighbours on the GPU,
 	// 20000 alone under a ceiling, else no bound.
 	InflightUs uint32
-	_          [72]byte
+	// BlockBytes is the unit in which the driver takes device memory, in bytes; 0 is
+	// ChargeGranule.
+	BlockBytes uint64
+	// NextContextBytes is ContextBytes of a process's second context and later ones;
+	// 0 is ContextBytes.
+	NextContextBytes uint64
+	// ModuleBytes is charged in advance for a module whose code is used for the first
+	// time, in bytes; 0 where that costs nothing or is not known.
+	ModuleBytes uint64
+	// StackThreads is how many bytes of device memory one byte more of a context's stack limit
+	// costs: the threads that the GPU can hold; 0 where not known.
+	StackThreads uint64
+	// Growth is what the driver was seen to have taken for the container beyond what
+	// its ledger announces, in bytes. It is charged beside the ledger.
+	Growth uint64
+	// SettleBegin is the number of the newest look at the driver's figure that was
+	// begun, SettleDone of the newest whose result stands in Growth, which is
+	// stored first. A guess made before a look began is part of its result.
+	SettleBegin uint32
+	SettleDone  uint32
+	// BusyMilli is the GPU time that the container used over the last second,
+	// milli-GPU.
+	BusyMilli uint32
+	// GraphNodeBytes is charged in advance for each node of an executable graph.
+	GraphNodeBytes uint32
+	_              [16]byte
 }
 
 // LimitsPage is the whole limits page.
@@ -179,9 +223,14 @@ type LedgerHeader struct {
 	// cuGetExportTable and that the library does not know. Calls through them are
 	// seen by nobody.
 	ExportTables uint64
-	_            [16]byte
-	GPU          [MaxGPUs]GPUAccount
-	_            [LedgerHeaderSize - 64 - MaxGPUs*128]byte
+	// ShareHigh is one more than the highest share ever taken.
+	ShareHigh uint32
+	// GuessMark is the highest mark that a slot ever had: while SettleDone has
+	// reached it there is no guess to add.
+	GuessMark uint32
+	_         [8]byte
+	GPU       [MaxGPUs]GPUAccount
+	_         [LedgerHeaderSize - 64 - MaxGPUs*128]byte
 }
 
 // Slot is one process of the container.
@@ -195,7 +244,23 @@ type Slot struct {
 	// lock gone while it still held bytes, in nanoseconds; 0 otherwise. It is
 	// written only under the slot's lock.
 	DiedNs uint64
-	_      [40]byte
+	// HostBytes is the host memory that device allocations have spilled to.
+	HostBytes uint64
+	// GuessMark tells which look at the driver's figure will have seen the slot's
+	// guesses: they count no more once GPULimit.SettleDone has reached it.
+	GuessMark uint32
+	_         [28]byte
+}
+
+// Share is device memory that more than one process may hold, once for all of them.
+// It is not in any slot's word.
+type Share struct {
+	// Tag names the memory: what its importers know it by.
+	Tag   uint64
+	Bytes uint64
+	GPU   uint32
+	State uint32 // ShareFree or ShareUsed
+	_     [8]byte
 }
 
 // Doorbell is a datagram from a process to the daemon on control.sock.
@@ -208,14 +273,22 @@ type Doorbell struct {
 	_      uint64
 }
 
-// LedgerSize is the size in bytes of a ledger for that many GPUs: the header,
-// the slots, and for each GPU a column of one word a slot.
-func LedgerSize(gpus int) int64 {
-	return LedgerHeaderSize + SlotCount*SlotSize + int64(gpus)*SlotCount*8
-}
+// LedgerSize is the size in bytes of a ledger for that many GPUs: the header, the
+// slots, two columns of one word a slot for each GPU, used and guessed, and the
+// shares.
+func LedgerSize(gpus int) int64 { return ShareOffset(gpus, ShareCount) }
+
+const columnsOffset = LedgerHeaderSize + SlotCount*SlotSize
 
 // UsedOffset is the file offset of the word that holds the bytes in use by slot
 // on gpu.
 func UsedOffset(gpu, slot int) int64 {
-	return LedgerHeaderSize + SlotCount*SlotSize + int64(gpu)*SlotCount*8 + int64(slot)*8
+	return columnsOffset + int64(gpu)*SlotCount*8 + int64(slot)*8
 }
+
+// GuessOffset is the file offset, in a ledger for that many GPUs, of the word that
+// holds the bytes that slot has charged on gpu in advance of the driver's figure.
+func GuessOffset(gpus, gpu, slot int) int64 { return UsedOffset(gpus+gpu, slot) }
+
+// ShareOffset is the file offset of a share in a ledger for that many GPUs.
+func ShareOffset(gpus, share int) int64 { return UsedOffset(2*gpus, 0) + int64(share)*ShareSize }

@@ -26,13 +26,20 @@ type Ledger struct {
 type Usage struct {
 	GPU       []GPUUsage
 	Processes int // slots whose holder lives
+	// HostBytes is the host memory that device allocations have spilled to.
+	HostBytes uint64
 	// ExportTables is LedgerHeader.ExportTables.
 	ExportTables uint64
 }
 
 // GPUUsage is the usage of one GPU.
 type GPUUsage struct {
-	Bytes uint64 // device memory in use by living holders
+	Bytes uint64 // device memory in use by living holders, and in shares
+	// Guess is what living holders have charged in advance of the driver's figure.
+	// GuessMark is the highest of their marks: once GPULimit.SettleDone has reached it
+	// the guesses count no more.
+	Guess     uint64
+	GuessMark uint32
 	GPUAccount
 }
 
@@ -98,7 +105,7 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 	if err := l.readAt(slots, LedgerHeaderSize); err != nil {
 		return Usage{}, err
 	}
-	columns := make([][]byte, l.gpus)
+	columns := make([][]byte, 2*l.gpus) // used, then guesses
 	for g := range columns {
 		columns[g] = make([]byte, 8*high)
 		if err := l.readAt(columns[g], UsedOffset(g, 0)); err != nil {
@@ -120,11 +127,34 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 			continue
 		}
 		u.Processes++
-		for g := range columns {
-			u.GPU[g].Bytes = addSaturating(u.GPU[g].Bytes, binary.NativeEndian.Uint64(columns[g][8*s:]))
+		u.HostBytes = addSaturating(u.HostBytes, binary.NativeEndian.Uint64(slots[s*SlotSize+int(unsafe.Offsetof(Slot{}.HostBytes)):]))
+		mark := binary.NativeEndian.Uint32(slots[s*SlotSize+int(unsafe.Offsetof(Slot{}.GuessMark)):])
+		for g := range u.GPU {
+			to := &u.GPU[g]
+			to.Bytes = addSaturating(to.Bytes, binary.NativeEndian.Uint64(columns[g][8*s:]))
+			if guess := binary.NativeEndian.Uint64(columns[l.gpus+g][8*s:]); guess != 0 {
+				to.Guess = addSaturating(to.Guess, guess)
+				to.GuessMark = max(to.GuessMark, mark)
+			}
 		}
 	}
-	return u, nil
+	return u, l.addShares(&u, int(min(word(12), ShareCount)))
+}
+
+// addShares adds the first n shares to u.
+func (l *Ledger) addShares(u *Usage, n int) error {
+	shares := make([]byte, n*ShareSize)
+	if err := l.readAt(shares, ShareOffset(l.gpus, 0)); err != nil {
+		return err
+	}
+	for i := range n {
+		s := shares[i*ShareSize:]
+		gpu := binary.NativeEndian.Uint32(s[unsafe.Offsetof(Share{}.GPU):])
+		if binary.NativeEndian.Uint32(s[unsafe.Offsetof(Share{}.State):]) == ShareUsed && int(gpu) < l.gpus {
+			u.GPU[gpu].Bytes = addSaturating(u.GPU[gpu].Bytes, binary.NativeEndian.Uint64(s[unsafe.Offsetof(Share{}.Bytes):]))
+		}
+	}
+	return nil
 }
 
 // readAt fills b from the file; a file that the tenant cut short is ErrLayout.
@@ -158,7 +188,7 @@ func (l *Ledger) reclaim(slot int, holds bool) {
 	}
 	if !holds || l.mourned(slot) {
 		zero := make([]byte, SlotSize)
-		for g := range l.gpus {
+		for g := range 2 * l.gpus {
 			_, _ = l.f.WriteAt(zero[:8], UsedOffset(g, slot))
 		}
 		_, _ = l.f.WriteAt(zero, LedgerHeaderSize+int64(slot)*SlotSize)

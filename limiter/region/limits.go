@@ -119,7 +119,45 @@ func (l *Limits) GPU(i int) GPULimit {
 		Window:       atomic.LoadUint32(&g.Window),
 		Alone:        atomic.LoadUint32(&g.Alone),
 		InflightUs:   atomic.LoadUint32(&g.InflightUs),
+
+		BlockBytes:       atomic.LoadUint64(&g.BlockBytes),
+		NextContextBytes: atomic.LoadUint64(&g.NextContextBytes),
+		ModuleBytes:      atomic.LoadUint64(&g.ModuleBytes),
+		StackThreads:     atomic.LoadUint64(&g.StackThreads),
+		Growth:           atomic.LoadUint64(&g.Growth),
+		SettleBegin:      atomic.LoadUint32(&g.SettleBegin),
+		SettleDone:       atomic.LoadUint32(&g.SettleDone),
+		BusyMilli:        atomic.LoadUint32(&g.BusyMilli),
+		GraphNodeBytes:   atomic.LoadUint32(&g.GraphNodeBytes),
 	}
+}
+
+// BeginSettle starts a look at the driver's figure and returns its number.
+func (l *Limits) BeginSettle(gpu int) uint32 {
+	return atomic.AddUint32(&l.page.GPU[gpu].SettleBegin, 1)
+}
+
+// EndSettle says what the look with that number has found: the bytes that the
+// driver took beyond what the ledger announces. Looks end in the order in which
+// they began.
+func (l *Limits) EndSettle(gpu int, look uint32, growth uint64) {
+	// The result before its number: who sees the number sees the result.
+	atomic.StoreUint64(&l.page.GPU[gpu].Growth, growth)
+	atomic.StoreUint32(&l.page.GPU[gpu].SettleDone, look)
+}
+
+// HostMemory returns the bytes of host memory that allocations may spill to.
+func (l *Limits) HostMemory() uint64 { return atomic.LoadUint64(&l.page.Header.HostMemory) }
+
+// SetHostMemory changes them.
+func (l *Limits) SetHostMemory(bytes uint64) {
+	atomic.StoreUint64(&l.page.Header.HostMemory, bytes)
+	l.bump()
+}
+
+// SetBusy tells the container how much GPU time it used, in milli-GPU.
+func (l *Limits) SetBusy(gpu int, milli uint32) {
+	atomic.StoreUint32(&l.page.GPU[gpu].BusyMilli, milli)
 }
 
 // SetMemory changes the memory limit, in bytes.

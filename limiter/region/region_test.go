@@ -47,6 +47,8 @@ func TestSizes(t *testing.T) {
 		"LedgerHeader": {unsafe.Sizeof(LedgerHeader{}), LedgerHeaderSize},
 		"Slot":         {unsafe.Sizeof(Slot{}), SlotSize},
 		"GPUAccount":   {unsafe.Sizeof(GPUAccount{}), 128},
+		"Share":        {unsafe.Sizeof(Share{}), ShareSize},
+		"ShareHigh":    {unsafe.Offsetof(LedgerHeader{}.ShareHigh), 48},
 		"PaidNs first": {unsafe.Offsetof(LedgerHeader{}.GPU), 64},
 	} {
 		if got[0] != got[1] {

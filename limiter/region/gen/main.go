@@ -46,6 +46,12 @@ func Header() []byte {
 		{"SLOT_SIZE", region.SlotSize},
 		{"SLOT_COUNT", region.SlotCount},
 		{"LOCK_BASE", region.LockBase},
+		{"SHARE_COUNT", region.ShareCount},
+		{"SHARE_SIZE", region.ShareSize},
+		{"SHARE_LOCK_BASE", region.ShareLockBase},
+		{"SHARE_FREE", region.ShareFree},
+		{"SHARE_USED", region.ShareUsed},
+		{"GUESS_PENDING", region.GuessPending},
 		{"MILLI_GPU", region.MilliGPU},
 		{"CHARGE_GRANULE", region.ChargeGranule},
 		{"SWEEP_INTERVAL", region.SweepInterval},
@@ -63,7 +69,7 @@ func Header() []byte {
 	}
 	for _, t := range []any{
 		region.LimitsHeader{}, region.GPULimit{}, region.LimitsPage{},
-		region.GPUAccount{}, region.LedgerHeader{}, region.Slot{}, region.Doorbell{},
+		region.GPUAccount{}, region.LedgerHeader{}, region.Slot{}, region.Share{}, region.Doorbell{},
 	} {
 		writeStruct(&b, reflect.TypeOf(t))
 	}
