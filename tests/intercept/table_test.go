@@ -82,9 +82,10 @@ func changing(t *testing.T) []string {
 }
 
 // A refused call answers NVML_ERROR_NO_PERMISSION over the simulated driver,
-// whatever state NVML is in; what that driver lacks is not found.
+// whatever state NVML is in; what that driver lacks is not found. The newest one has
+// them all.
 func TestRefusals(t *testing.T) {
-	n := simulate(t)
+	n := simulateGPUs(t, 1, "--driver", "newest")
 	c := n.container(1024 * mib)
 	names := tabled(t, "nvml.def", "REFUSE")
 	for _, name := range changing(t) {
