@@ -197,7 +197,7 @@ static CUresult make_begin(struct making *m, CUdevice dev)
 	return gs_charge(m->gpu, m->bytes) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-static CUresult make_end(const struct making *m, const CUcontext *ctx, CUresult r)
+static CUresult make_end(const struct making *m, const CUcontext *ctx, CUcontext *ret_ctx, CUresult r)
 {
 	if (r != CUDA_SUCCESS) {
 		gs_ledger_refund(m->gpu, m->bytes);
@@ -206,43 +206,57 @@ static CUresult make_end(const struct making *m, const CUcontext *ctx, CUresult 
 	if (m->bytes)
 		gs_ledger_count_context(1);
 	gs_context_note(*ctx, m->gpu, m->bytes, false);
+	*ret_ctx = *ctx;
 	return r;
 }
 
 CUresult gs_cu_ctx_create(GS_FN(cuCtxCreate) real, CUcontext *ret_ctx, unsigned int flags, CUdevice dev)
 {
 	struct making m;
+	CUcontext ctx = NULL;
 	CUresult r = make_begin(&m, dev);
 
-	return r != CUDA_SUCCESS ? r : make_end(&m, ret_ctx, real(ret_ctx, flags, dev));
+	if (r == CUDA_SUCCESS)
+		r = make_end(&m, &ctx, ret_ctx, real(ret_ctx ? &ctx : NULL, flags, dev));
+	return r;
 }
 
 CUresult gs_cu_ctx_create_v3(GS_FN(cuCtxCreate_v3) real, CUcontext *ret_ctx, CUexecAffinityParam *params, int n,
 			     unsigned int flags, CUdevice dev)
 {
 	struct making m;
+	CUcontext ctx = NULL;
 	CUresult r = make_begin(&m, dev);
 
-	return r != CUDA_SUCCESS ? r : make_end(&m, ret_ctx, real(ret_ctx, params, n, flags, dev));
+	if (r == CUDA_SUCCESS)
+		r = make_end(&m, &ctx, ret_ctx, real(ret_ctx ? &ctx : NULL, params, n, flags, dev));
+	return r;
 }
 
 CUresult gs_cu_ctx_create_v4(GS_FN(cuCtxCreate_v4) real, CUcontext *ret_ctx, CUctxCreateParams *params,
 			     unsigned int flags, CUdevice dev)
 {
 	struct making m;
+	CUcontext ctx = NULL;
 	CUresult r = make_begin(&m, dev);
 
-	return r != CUDA_SUCCESS ? r : make_end(&m, ret_ctx, real(ret_ctx, params, flags, dev));
+	if (r == CUDA_SUCCESS)
+		r = make_end(&m, &ctx, ret_ctx, real(ret_ctx ? &ctx : NULL, params, flags, dev));
+	return r;
 }
 
 // The old way to share a context: a count that starts at 1.
 CUresult gs_cu_ctx_attach(GS_FN(cuCtxAttach) real, CUcontext *ret_ctx, unsigned int flags)
 {
 	struct gs_entry e;
-	CUresult r = real(ret_ctx, flags);
+	CUcontext ctx = NULL;
+	CUresult r = real(ret_ctx ? &ctx : NULL, flags);
 
-	if (r == CUDA_SUCCESS && gs_attached())
-		gs_registry_ref(GS_KIND_CONTEXT, (uintptr_t)*ret_ctx, 1, &e);
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (gs_attached())
+		gs_registry_ref(GS_KIND_CONTEXT, (uintptr_t)ctx, 1, &e);
+	*ret_ctx = ctx;
 	return r;
 }
 

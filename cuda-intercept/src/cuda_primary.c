@@ -127,6 +127,7 @@ bool gs_primary_noticed(CUdevice dev, unsigned gpu, CUcontext ctx)
 CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *ret_ctx, CUdevice dev)
 {
 	struct primary *p = primary_of(dev);
+	CUcontext ctx = NULL;
 	unsigned gpu;
 	CUresult r = gs_place_device(dev, &gpu);
 
@@ -138,14 +139,15 @@ CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *r
 	p->pending++;
 	p->seq++;
 	pthread_mutex_unlock(&p->lock);
-	r = charge(p, gpu, false) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : real(ret_ctx, dev);
+	r = charge(p, gpu, false) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : real(ret_ctx ? &ctx : NULL, dev);
 	if (r == CUDA_SUCCESS)
-		gs_context_note(*ret_ctx, gpu, 0, true);
+		gs_context_note(ctx, gpu, 0, true);
 	pthread_mutex_lock(&p->lock);
 	p->pending--;
 	if (r == CUDA_SUCCESS) {
 		p->refs++;
-		p->ctx = (uintptr_t)*ret_ctx;
+		p->ctx = (uintptr_t)ctx;
+		*ret_ctx = ctx;
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (r != CUDA_SUCCESS)

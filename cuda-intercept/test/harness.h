@@ -23,7 +23,7 @@
 #define MIB (1ULL << 20)
 
 static void *harness_library;
-static int harness_failures;
+static int harness_failures __attribute__((unused));
 
 // CU(name) is the driver's function of that name, typed.
 #define CU(name) ((__typeof__(&name))harness_symbol(#name))
