@@ -36,6 +36,8 @@
 #define GS_SLOT_USED 0x1ULL
 #define GS_DOORBELL_PRICE 0x1ULL
 #define GS_DOORBELL_DONE 0x2ULL
+#define GS_DOORBELL_SETTLE 0x3ULL
+#define GS_SETTLE_RING 0x989680ULL
 
 struct gs_limits_header {
 	uint32_t magic;
@@ -150,7 +152,8 @@ struct gs_ledger_header {
 	uint64_t export_tables;
 	uint32_t share_high;
 	uint32_t guess_mark;
-	uint8_t pad0[8];
+	uint32_t guessing;
+	uint8_t pad0[4];
 	struct gs_gpu_account gpu[16];
 	uint8_t pad1[1984];
 };
@@ -166,6 +169,7 @@ _Static_assert(offsetof(struct gs_ledger_header, swept_ns) == 32, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, export_tables) == 40, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, share_high) == 48, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, guess_mark) == 52, "layout");
+_Static_assert(offsetof(struct gs_ledger_header, guessing) == 56, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, gpu) == 64, "layout");
 _Static_assert(sizeof(struct gs_ledger_header) == 4096, "layout");
 

@@ -9,6 +9,7 @@
 #include "context.h"
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
+#include "guess.h"
 #include "pool.h"
 #include "resolve.h"
 
@@ -32,6 +33,7 @@ void gs_forked(void)
 	gs_primary_forked();
 	gs_pools_forked();
 	gs_registry_forked();
+	gs_guess_forked();
 	gs_attach_forget();
 }
 

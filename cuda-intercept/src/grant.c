@@ -4,6 +4,7 @@
 #include "grant.h"
 
 #include "attach.h"
+#include "guess.h"
 #include "ledger.h"
 #include "pool.h"
 
@@ -12,6 +13,8 @@ int gs_charge(unsigned gpu, uint64_t bytes)
 	int r = gs_ledger_charge(gpu, bytes);
 
 	if (r < 0 && gs_pools_trim(gpu))
+		r = gs_ledger_charge(gpu, bytes);
+	if (r < 0 && gs_guess_wait(gpu))
 		r = gs_ledger_charge(gpu, bytes);
 	if (r < 0)
 		gs_ledger_denied(gpu, bytes);

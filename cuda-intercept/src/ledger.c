@@ -74,7 +74,7 @@ uint64_t gs_ledger_sum(unsigned gpu)
 	for (uint32_t slot = 0; slot < high; slot++)
 		if (__builtin_add_overflow(sum, atomic_load(gs_slot_used(gpu, slot)), &sum))
 			return UINT64_MAX;
-	if (__atomic_load_n(&gs_self.ledger->guess_mark, __ATOMIC_SEQ_CST) > done)
+	if (gs_guesses_stand(done))
 		sum = plus(sum, guesses(gpu, done));
 	return plus(sum, beside_slots(gpu));
 }

@@ -71,6 +71,17 @@ static uint32_t state_of(uint32_t slot)
 	return __atomic_load_n(&gs_slot_at(slot)->state, __ATOMIC_RELAXED);
 }
 
+// forget_guess takes a process that died in a guess out of their number.
+static void forget_guess(struct gs_slot *s)
+{
+	uint32_t *guessing = &gs_self.ledger->guessing, n = __atomic_load_n(guessing, __ATOMIC_SEQ_CST);
+	uint32_t mark = __atomic_exchange_n(&s->guess_mark, 0, __ATOMIC_SEQ_CST);
+
+	while (mark == GS_GUESS_PENDING && n &&
+	       !__atomic_compare_exchange_n(guessing, &n, n - 1, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+}
+
 // clear empties a slot; the caller holds its lock. The state goes last: a kill
 // in between leaves a dead slot that the next sweep finds.
 static void clear(uint32_t slot)
@@ -82,7 +93,7 @@ static void clear(uint32_t slot)
 		atomic_store(gs_slot_guess(gpu, slot), 0);
 	}
 	s->host_bytes = 0;
-	s->guess_mark = 0;
+	forget_guess(s);
 	s->pid = 0;
 	s->contexts = 0;
 	__atomic_store_n(&s->died_ns, 0, __ATOMIC_SEQ_CST);
@@ -253,7 +264,7 @@ void gs_slots_reap(void)
 bool gs_slots_dying(unsigned gpu, uint64_t *ret_living)
 {
 	uint32_t high = gs_slots_high(), done = gs_settle_done(gpu);
-	bool guesses = __atomic_load_n(&gs_self.ledger->guess_mark, __ATOMIC_SEQ_CST) > done;
+	bool guesses = gs_guesses_stand(done);
 	uint64_t living = 0;
 	bool dying = false;
 

@@ -69,6 +69,15 @@ uint64_t gs_slots_sweep(void);
 // gs_slot_held tells whether a process holds the slot's lock; true if in doubt.
 bool gs_slot_held(int ledger_fd, uint32_t slot);
 
+// gs_guesses_stand tells whether there may be a guess that look number done does not
+// contain.
+static inline bool gs_guesses_stand(uint32_t done)
+{
+	// In this order: a guess that ends raises the mark first.
+	return __atomic_load_n(&gs_self.ledger->guessing, __ATOMIC_SEQ_CST) ||
+	       __atomic_load_n(&gs_self.ledger->guess_mark, __ATOMIC_SEQ_CST) > done;
+}
+
 // gs_slot_guessed returns what slot has charged on gpu in advance, as long as the
 // driver's figure of look number done does not contain it.
 uint64_t gs_slot_guessed(unsigned gpu, uint32_t slot, uint32_t done);

@@ -95,6 +95,9 @@ const (
 	ShareUsed = 1
 )
 
+// SettleRing is the least time in nanoseconds between two DoorbellSettle of a process.
+const SettleRing = 10_000_000
+
 // GuessPending is the mark of a guess whose driver call has not returned.
 const GuessPending = 0xffffffff
 
@@ -104,6 +107,9 @@ const (
 	DoorbellPrice = 1
 	// DoorbellDone says that the window is no longer needed.
 	DoorbellDone = 2
+	// DoorbellSettle asks for a look at the driver's figure: device memory was taken
+	// or given back in amounts that no call tells.
+	DoorbellSettle = 3
 )
 
 // LimitsHeader starts the limits page.
@@ -157,7 +163,8 @@ type GPULimit struct {
 	Growth uint64
 	// SettleBegin is the number of the newest look at the driver's figure that was
 	// begun, SettleDone of the newest whose result stands in Growth, which is
-	// stored first. A guess made before a look began is part of its result.
+	// stored first. A guess made before a look began is part of its result. A look is
+	// at all of the container's GPUs: its number is the same on each.
 	SettleBegin uint32
 	SettleDone  uint32
 	// BusyMilli is the GPU time that the container used over the last second,
@@ -228,9 +235,12 @@ type LedgerHeader struct {
 	// GuessMark is the highest mark that a slot ever had: while SettleDone has
 	// reached it there is no guess to add.
 	GuessMark uint32
-	_         [8]byte
-	GPU       [MaxGPUs]GPUAccount
-	_         [LedgerHeaderSize - 64 - MaxGPUs*128]byte
+	// Guessing counts the processes that are in a driver call with a guess. One that
+	// is killed there may leave it too high, which costs readers time and nothing else.
+	Guessing uint32
+	_        [4]byte
+	GPU      [MaxGPUs]GPUAccount
+	_        [LedgerHeaderSize - 64 - MaxGPUs*128]byte
 }
 
 // Slot is one process of the container.

@@ -132,9 +132,21 @@ func (l *Limits) GPU(i int) GPULimit {
 	}
 }
 
-// BeginSettle starts a look at the driver's figure and returns its number.
-func (l *Limits) BeginSettle(gpu int) uint32 {
-	return atomic.AddUint32(&l.page.GPU[gpu].SettleBegin, 1)
+// BeginSettle starts a look at the driver's figure, on all of the container's GPUs,
+// and returns its number. One goroutine at a time settles a container.
+func (l *Limits) BeginSettle() uint32 {
+	look := uint32(0)
+	for i := range l.GPUs() {
+		look = max(look, atomic.LoadUint32(&l.page.GPU[i].SettleBegin))
+	}
+	// The highest number is the mark of a guess under way.
+	if look++; look == GuessPending {
+		look = 1
+	}
+	for i := range l.GPUs() {
+		atomic.StoreUint32(&l.page.GPU[i].SettleBegin, look)
+	}
+	return look
 }
 
 // EndSettle says what the look with that number has found: the bytes that the

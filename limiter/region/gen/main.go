@@ -64,6 +64,8 @@ func Header() []byte {
 		{"SLOT_USED", region.SlotUsed},
 		{"DOORBELL_PRICE", region.DoorbellPrice},
 		{"DOORBELL_DONE", region.DoorbellDone},
+		{"DOORBELL_SETTLE", region.DoorbellSettle},
+		{"SETTLE_RING", region.SettleRing},
 	} {
 		fmt.Fprintf(&b, "#define GS_%s %#xULL\n", c.name, c.value)
 	}
