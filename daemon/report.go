@@ -123,6 +123,9 @@ func (c *container) read(now time.Duration, sweep bool) (region.Usage, error) {
 	}
 	c.last = u
 	c.tracker.Observe(now, u)
+	for i := range c.dir.Limits.GPUs() {
+		c.dir.Limits.SetBusy(i, c.tracker.BusyMilli(i))
+	}
 	return u, nil
 }
 

@@ -61,6 +61,7 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuMemGetInfo_v2",
 	"cuDeviceTotalMem",
 	"cuDeviceTotalMem_v2",
+	"cuDeviceRegisterAsyncNotification",
 	"cuLaunchKernel",
 	"cuLaunchKernel_ptsz",
 	"cuLaunchKernelEx",
@@ -164,6 +165,7 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuMemGetInfo_v2,
 	(void *)cuDeviceTotalMem,
 	(void *)cuDeviceTotalMem_v2,
+	(void *)cuDeviceRegisterAsyncNotification,
 	(void *)cuLaunchKernel,
 	(void *)cuLaunchKernel_ptsz,
 	(void *)cuLaunchKernelEx,
@@ -657,6 +659,15 @@ GS_EXPORT CUresult cuDeviceTotalMem_v2(size_t *a0, CUdevice a1)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_total_mem(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuDeviceRegisterAsyncNotification(CUdevice a0, CUasyncCallback a1, void *a2, CUasyncCallbackHandle *a3)
+{
+	__typeof__(cuDeviceRegisterAsyncNotification) *real = GS_REAL(cuda, CUDA, cuDeviceRegisterAsyncNotification);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_no_budget(real, a0, a1, a2, a3);
 }
 
 GS_EXPORT CUresult cuLaunchKernel(CUfunction a0, unsigned int a1, unsigned int a2, unsigned int a3, unsigned int a4, unsigned int a5, unsigned int a6, unsigned int a7, CUstream a8, void **a9, void **a10)

@@ -62,6 +62,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuMemGetInfo_v2,
 	GS_CUDA_cuDeviceTotalMem,
 	GS_CUDA_cuDeviceTotalMem_v2,
+	GS_CUDA_cuDeviceRegisterAsyncNotification,
 	GS_CUDA_cuLaunchKernel,
 	GS_CUDA_cuLaunchKernel_ptsz,
 	GS_CUDA_cuLaunchKernelEx,
@@ -111,7 +112,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuEventElapsedTime,
 	GS_CUDA_cuThreadExchangeStreamCaptureMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 77,
+	GS_CUDA_HOOKS = 78,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -168,6 +169,7 @@ struct gs_cuda_real {
 	__typeof__(cuMemGetInfo_v2) *cuMemGetInfo_v2;
 	__typeof__(cuDeviceTotalMem) *cuDeviceTotalMem;
 	__typeof__(cuDeviceTotalMem_v2) *cuDeviceTotalMem_v2;
+	__typeof__(cuDeviceRegisterAsyncNotification) *cuDeviceRegisterAsyncNotification;
 	__typeof__(cuLaunchKernel) *cuLaunchKernel;
 	__typeof__(cuLaunchKernel_ptsz) *cuLaunchKernel_ptsz;
 	__typeof__(cuLaunchKernelEx) *cuLaunchKernelEx;

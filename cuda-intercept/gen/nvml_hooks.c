@@ -35,6 +35,18 @@ const char *const gs_nvml_names[GS_NVML_SYMBOLS] = {
 	"nvmlDeviceGetAttributes_v2",
 	"nvmlDeviceGetConfComputeMemSizeInfo",
 	"nvmlDeviceGetConfComputeProtectedMemoryUsage",
+	"nvmlDeviceGetBAR1MemoryInfo",
+	"nvmlDeviceGetUtilizationRates",
+	"nvmlDeviceGetEncoderUtilization",
+	"nvmlDeviceGetDecoderUtilization",
+	"nvmlDeviceGetJpgUtilization",
+	"nvmlDeviceGetOfaUtilization",
+	"nvmlDeviceGetDynamicPstatesInfo",
+	"nvmlDeviceGetSamples",
+	"nvmlGpmQueryDeviceSupport",
+	"nvmlGpmSampleGet",
+	"nvmlGpmMigSampleGet",
+	"nvmlDevicePerfMetricsGetSamples_v1",
 	"nvmlDeviceClearAccountingPids",
 	"nvmlDeviceSetAccountingMode",
 	"nvmlDeviceSetConfComputeUnprotectedMemSize",
@@ -151,6 +163,18 @@ void *const gs_nvml_wrappers[GS_NVML_HOOKS] = {
 	(void *)nvmlDeviceGetAttributes_v2,
 	(void *)nvmlDeviceGetConfComputeMemSizeInfo,
 	(void *)nvmlDeviceGetConfComputeProtectedMemoryUsage,
+	(void *)nvmlDeviceGetBAR1MemoryInfo,
+	(void *)nvmlDeviceGetUtilizationRates,
+	(void *)nvmlDeviceGetEncoderUtilization,
+	(void *)nvmlDeviceGetDecoderUtilization,
+	(void *)nvmlDeviceGetJpgUtilization,
+	(void *)nvmlDeviceGetOfaUtilization,
+	(void *)nvmlDeviceGetDynamicPstatesInfo,
+	(void *)nvmlDeviceGetSamples,
+	(void *)nvmlGpmQueryDeviceSupport,
+	(void *)nvmlGpmSampleGet,
+	(void *)nvmlGpmMigSampleGet,
+	(void *)nvmlDevicePerfMetricsGetSamples_v1,
 	(void *)nvmlDeviceClearAccountingPids,
 	(void *)nvmlDeviceSetAccountingMode,
 	(void *)nvmlDeviceSetConfComputeUnprotectedMemSize,
@@ -522,6 +546,138 @@ GS_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t
 	if (gs_nvml_is_inner(__builtin_return_address(0)))
 		return real(a0, a1);
 	return gs_nv_memory_info(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t a0, nvmlBAR1Memory_t *a1)
+{
+	__typeof__(nvmlDeviceGetBAR1MemoryInfo) *real = GS_REAL(nvml, NVML, nvmlDeviceGetBAR1MemoryInfo);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_bar1(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t a0, nvmlUtilization_t *a1)
+{
+	__typeof__(nvmlDeviceGetUtilizationRates) *real = GS_REAL(nvml, NVML, nvmlDeviceGetUtilizationRates);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_utilization(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t a0, unsigned int *a1, unsigned int *a2)
+{
+	__typeof__(nvmlDeviceGetEncoderUtilization) *real = GS_REAL(nvml, NVML, nvmlDeviceGetEncoderUtilization);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_encoder_busy(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t a0, unsigned int *a1, unsigned int *a2)
+{
+	__typeof__(nvmlDeviceGetDecoderUtilization) *real = GS_REAL(nvml, NVML, nvmlDeviceGetDecoderUtilization);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_decoder_busy(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t a0, unsigned int *a1, unsigned int *a2)
+{
+	__typeof__(nvmlDeviceGetJpgUtilization) *real = GS_REAL(nvml, NVML, nvmlDeviceGetJpgUtilization);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_jpeg_busy(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t a0, unsigned int *a1, unsigned int *a2)
+{
+	__typeof__(nvmlDeviceGetOfaUtilization) *real = GS_REAL(nvml, NVML, nvmlDeviceGetOfaUtilization);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_flow_busy(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t a0, nvmlGpuDynamicPstatesInfo_t *a1)
+{
+	__typeof__(nvmlDeviceGetDynamicPstatesInfo) *real = GS_REAL(nvml, NVML, nvmlDeviceGetDynamicPstatesInfo);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_pstates_info(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t a0, nvmlSamplingType_t a1, unsigned long long a2, nvmlValueType_t *a3, unsigned int *a4, nvmlSample_t *a5)
+{
+	__typeof__(nvmlDeviceGetSamples) *real = GS_REAL(nvml, NVML, nvmlDeviceGetSamples);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2, a3, a4, a5);
+	return gs_nv_samples(real, a0, a1, a2, a3, a4, a5);
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t a0, nvmlGpmSupport_t *a1)
+{
+	__typeof__(nvmlGpmQueryDeviceSupport) *real = GS_REAL(nvml, NVML, nvmlGpmQueryDeviceSupport);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_gpm_support(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t a0, nvmlGpmSample_t a1)
+{
+	__typeof__(nvmlGpmSampleGet) *real = GS_REAL(nvml, NVML, nvmlGpmSampleGet);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_gpm_sample(real, a0, a1);
+}
+
+GS_EXPORT nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t a0, unsigned int a1, nvmlGpmSample_t a2)
+{
+	__typeof__(nvmlGpmMigSampleGet) *real = GS_REAL(nvml, NVML, nvmlGpmMigSampleGet);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1, a2);
+	return gs_nv_gpm_part_sample(real, a0, a1, a2);
+}
+
+GS_EXPORT nvmlReturn_t nvmlDevicePerfMetricsGetSamples_v1(nvmlDevice_t a0, nvmlPerfMetricsSamples_v1_t *a1)
+{
+	__typeof__(nvmlDevicePerfMetricsGetSamples_v1) *real = GS_REAL(nvml, NVML, nvmlDevicePerfMetricsGetSamples_v1);
+
+	if (__builtin_expect(!real, 0))
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	if (gs_nvml_is_inner(__builtin_return_address(0)))
+		return real(a0, a1);
+	return gs_nv_counters(real, a0, a1);
 }
 
 GS_EXPORT nvmlReturn_t nvmlDeviceClearAccountingPids(nvmlDevice_t a0)

@@ -36,6 +36,18 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlDeviceGetAttributes_v2,
 	GS_NVML_nvmlDeviceGetConfComputeMemSizeInfo,
 	GS_NVML_nvmlDeviceGetConfComputeProtectedMemoryUsage,
+	GS_NVML_nvmlDeviceGetBAR1MemoryInfo,
+	GS_NVML_nvmlDeviceGetUtilizationRates,
+	GS_NVML_nvmlDeviceGetEncoderUtilization,
+	GS_NVML_nvmlDeviceGetDecoderUtilization,
+	GS_NVML_nvmlDeviceGetJpgUtilization,
+	GS_NVML_nvmlDeviceGetOfaUtilization,
+	GS_NVML_nvmlDeviceGetDynamicPstatesInfo,
+	GS_NVML_nvmlDeviceGetSamples,
+	GS_NVML_nvmlGpmQueryDeviceSupport,
+	GS_NVML_nvmlGpmSampleGet,
+	GS_NVML_nvmlGpmMigSampleGet,
+	GS_NVML_nvmlDevicePerfMetricsGetSamples_v1,
 	GS_NVML_nvmlDeviceClearAccountingPids,
 	GS_NVML_nvmlDeviceSetAccountingMode,
 	GS_NVML_nvmlDeviceSetConfComputeUnprotectedMemSize,
@@ -124,7 +136,7 @@ enum gs_nvml_symbol {
 	GS_NVML_nvmlDeviceGetUUID,
 	GS_NVML_nvmlInit_v2,
 	GS_NVML_SYMBOLS,
-	GS_NVML_HOOKS = 111,
+	GS_NVML_HOOKS = 123,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -155,6 +167,18 @@ struct gs_nvml_real {
 	__typeof__(nvmlDeviceGetAttributes_v2) *nvmlDeviceGetAttributes_v2;
 	__typeof__(nvmlDeviceGetConfComputeMemSizeInfo) *nvmlDeviceGetConfComputeMemSizeInfo;
 	__typeof__(nvmlDeviceGetConfComputeProtectedMemoryUsage) *nvmlDeviceGetConfComputeProtectedMemoryUsage;
+	__typeof__(nvmlDeviceGetBAR1MemoryInfo) *nvmlDeviceGetBAR1MemoryInfo;
+	__typeof__(nvmlDeviceGetUtilizationRates) *nvmlDeviceGetUtilizationRates;
+	__typeof__(nvmlDeviceGetEncoderUtilization) *nvmlDeviceGetEncoderUtilization;
+	__typeof__(nvmlDeviceGetDecoderUtilization) *nvmlDeviceGetDecoderUtilization;
+	__typeof__(nvmlDeviceGetJpgUtilization) *nvmlDeviceGetJpgUtilization;
+	__typeof__(nvmlDeviceGetOfaUtilization) *nvmlDeviceGetOfaUtilization;
+	__typeof__(nvmlDeviceGetDynamicPstatesInfo) *nvmlDeviceGetDynamicPstatesInfo;
+	__typeof__(nvmlDeviceGetSamples) *nvmlDeviceGetSamples;
+	__typeof__(nvmlGpmQueryDeviceSupport) *nvmlGpmQueryDeviceSupport;
+	__typeof__(nvmlGpmSampleGet) *nvmlGpmSampleGet;
+	__typeof__(nvmlGpmMigSampleGet) *nvmlGpmMigSampleGet;
+	__typeof__(nvmlDevicePerfMetricsGetSamples_v1) *nvmlDevicePerfMetricsGetSamples_v1;
 	__typeof__(nvmlDeviceClearAccountingPids) *nvmlDeviceClearAccountingPids;
 	__typeof__(nvmlDeviceSetAccountingMode) *nvmlDeviceSetAccountingMode;
 	__typeof__(nvmlDeviceSetConfComputeUnprotectedMemSize) *nvmlDeviceSetConfComputeUnprotectedMemSize;

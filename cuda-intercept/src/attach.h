@@ -64,6 +64,12 @@ static inline uint64_t gs_context_bytes(unsigned gpu)
 	return __atomic_load_n(&gs_self.limits->gpu[gpu].context_bytes, __ATOMIC_RELAXED);
 }
 
+// gs_busy_milli is the GPU time that the container used over the last second, milli-GPU.
+static inline uint32_t gs_busy_milli(unsigned gpu)
+{
+	return __atomic_load_n(&gs_self.limits->gpu[gpu].busy_milli, __ATOMIC_RELAXED);
+}
+
 // gs_settle_done is the number of the newest look at the driver's figure whose
 // result is gs_growth; read it first.
 static inline uint32_t gs_settle_done(unsigned gpu)

@@ -86,6 +86,8 @@ CUresult gs_cu_mem_info(GS_FN(cuMemGetInfo_v2) real, size_t *ret_free, size_t *r
 CUresult gs_cu_mem_info_v1(GS_FN(cuMemGetInfo) real, unsigned int *ret_free, unsigned int *ret_total);
 CUresult gs_cu_total_mem(GS_FN(cuDeviceTotalMem_v2) real, size_t *ret_bytes, CUdevice dev);
 CUresult gs_cu_total_mem_v1(GS_FN(cuDeviceTotalMem) real, unsigned int *ret_bytes, CUdevice dev);
+CUresult gs_cu_no_budget(GS_FN(cuDeviceRegisterAsyncNotification) real, CUdevice dev, CUasyncCallback callback,
+			 void *data, CUasyncCallbackHandle *ret_handle);
 
 // cuda_launch.c
 CUresult gs_cu_launch_kernel(GS_FN(cuLaunchKernel) real, enum gs_gate_flavour flavour, CUfunction f, unsigned int gx,

@@ -35,6 +35,30 @@ nvmlReturn_t gs_nv_attributes(GS_FN(nvmlDeviceGetAttributes_v2) real, nvmlDevice
 			      nvmlDeviceAttributes_t *ret_attributes);
 nvmlReturn_t gs_nv_protected_size(GS_FN(nvmlDeviceGetConfComputeMemSizeInfo) real, nvmlDevice_t dev,
 				  nvmlConfComputeMemSizeInfo_t *ret_info);
+nvmlReturn_t gs_nv_bar1(GS_FN(nvmlDeviceGetBAR1MemoryInfo) real, nvmlDevice_t dev, nvmlBAR1Memory_t *ret_info);
+
+// nvml_busy.c
+nvmlReturn_t gs_nv_utilization(GS_FN(nvmlDeviceGetUtilizationRates) real, nvmlDevice_t dev,
+			       nvmlUtilization_t *ret_rates);
+nvmlReturn_t gs_nv_encoder_busy(GS_FN(nvmlDeviceGetEncoderUtilization) real, nvmlDevice_t dev,
+				unsigned int *ret_percent, unsigned int *ret_period);
+nvmlReturn_t gs_nv_decoder_busy(GS_FN(nvmlDeviceGetDecoderUtilization) real, nvmlDevice_t dev,
+				unsigned int *ret_percent, unsigned int *ret_period);
+nvmlReturn_t gs_nv_jpeg_busy(GS_FN(nvmlDeviceGetJpgUtilization) real, nvmlDevice_t dev, unsigned int *ret_percent,
+			     unsigned int *ret_period);
+nvmlReturn_t gs_nv_flow_busy(GS_FN(nvmlDeviceGetOfaUtilization) real, nvmlDevice_t dev, unsigned int *ret_percent,
+			     unsigned int *ret_period);
+nvmlReturn_t gs_nv_pstates_info(GS_FN(nvmlDeviceGetDynamicPstatesInfo) real, nvmlDevice_t dev,
+				nvmlGpuDynamicPstatesInfo_t *ret_info);
+nvmlReturn_t gs_nv_samples(GS_FN(nvmlDeviceGetSamples) real, nvmlDevice_t dev, nvmlSamplingType_t kind,
+			   unsigned long long since, nvmlValueType_t *ret_type, unsigned int *count,
+			   nvmlSample_t *ret_list);
+nvmlReturn_t gs_nv_gpm_support(GS_FN(nvmlGpmQueryDeviceSupport) real, nvmlDevice_t dev, nvmlGpmSupport_t *support);
+nvmlReturn_t gs_nv_gpm_sample(GS_FN(nvmlGpmSampleGet) real, nvmlDevice_t dev, nvmlGpmSample_t sample);
+nvmlReturn_t gs_nv_gpm_part_sample(GS_FN(nvmlGpmMigSampleGet) real, nvmlDevice_t dev, unsigned int instance,
+				   nvmlGpmSample_t sample);
+nvmlReturn_t gs_nv_counters(GS_FN(nvmlDevicePerfMetricsGetSamples_v1) real, nvmlDevice_t dev,
+			    nvmlPerfMetricsSamples_v1_t *samples);
 
 // nvml_filter.c
 nvmlReturn_t gs_nv_process_utilization(GS_FN(nvmlDeviceGetProcessUtilization) real, nvmlDevice_t dev,

@@ -52,6 +52,7 @@ static nvmlReturn_t list(nvmlDevice_t dev, unsigned int *count, void *into,
 	unsigned gpu;
 	nvmlReturn_t r;
 	int fd, saved = errno;
+	uint32_t done;
 
 	if (!count)
 		return NVML_ERROR_INVALID_ARGUMENT;
@@ -59,12 +60,14 @@ static nvmlReturn_t list(nvmlDevice_t dev, unsigned int *count, void *into,
 	if (r != NVML_SUCCESS)
 		return r;
 	gs_slots_sweep();
+	done = gs_settle_done(gpu);
 	fd = gs_attach_open_ledger();
 	room = into ? *count : 0;
 	for (uint32_t slot = 0; slot < gs_slots_high(); slot++) {
 		const struct gs_slot *s = gs_slot_at(slot);
 		uint64_t bytes = atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed);
 
+		bytes += gs_slot_guessed(gpu, slot, done);
 		if (!bytes || s->state != GS_SLOT_USED || s->died_ns)
 			continue;
 		if (fd >= 0 && tests && tests-- && !gs_slot_held(fd, slot))

@@ -63,24 +63,44 @@ nvmlReturn_t gs_nvml_find_gpu(nvmlDevice_t dev, unsigned *ret_gpu)
 	return NVML_SUCCESS;
 }
 
+// The driver keeps less than one part in so many of a card for itself.
+#define KEPT_PART 8
+
 struct memory {
 	uint64_t total, free, used;
 };
 
-// view replaces the driver's figures by the container's.
+// usable is what programs can have of a card, which the driver's total exceeds by
+// what it keeps. It is asked for only where the limit is that close.
+static uint64_t usable(nvmlDevice_t dev, uint64_t total, uint64_t limit)
+{
+	nvmlMemory_v2_t info = {.version = GS_NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2)};
+
+	if (limit <= total - total / KEPT_PART || !gs_nvml_real.nvmlDeviceGetMemoryInfo_v2 ||
+	    GS_NVML_INSIDE(gs_nvml_real.nvmlDeviceGetMemoryInfo_v2(dev, &info)) != NVML_SUCCESS ||
+	    info.reserved > total)
+		return total;
+	return total - info.reserved;
+}
+
+// view replaces the driver's figures by the container's. What others have taken of
+// a card that cannot serve everybody's limit counts as used: no more is free than
+// can be had, and used and free make up the total.
 static nvmlReturn_t view(nvmlDevice_t dev, struct memory *m)
 {
-	uint64_t left;
+	uint64_t limit, used, left;
 	unsigned gpu;
 	nvmlReturn_t r = gs_nvml_find_gpu(dev, &gpu);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	m->total = gs_memory_limit(gpu);
-	m->used = gs_ledger_living(gpu);
-	m->used = m->used < m->total ? m->used : m->total;
-	left = m->total - m->used;
+	limit = gs_memory_limit(gpu);
+	m->total = usable(dev, m->total, limit);
+	m->total = limit < m->total ? limit : m->total;
+	used = gs_ledger_living(gpu);
+	left = used < m->total ? m->total - used : 0;
 	m->free = left < m->free ? left : m->free;
+	m->used = m->total - m->free;
 	return NVML_SUCCESS;
 }
 
@@ -92,7 +112,7 @@ nvmlReturn_t gs_nv_memory_info(GS_FN(nvmlDeviceGetMemoryInfo) real, nvmlDevice_t
 
 	if (r != NVML_SUCCESS)
 		return r;
-	m.free = info.free;
+	m = (struct memory){.total = info.total, .free = info.free};
 	r = view(dev, &m);
 	if (r == NVML_SUCCESS)
 		*ret_info = (nvmlMemory_t){.total = m.total, .free = m.free, .used = m.used};
@@ -111,7 +131,7 @@ nvmlReturn_t gs_nv_memory_info_v2(GS_FN(nvmlDeviceGetMemoryInfo_v2) real, nvmlDe
 	r = GS_NVML_INSIDE(real(dev, ret_info ? &info : NULL));
 	if (r != NVML_SUCCESS)
 		return r;
-	m.free = info.free;
+	m = (struct memory){.total = info.total, .free = info.free};
 	r = view(dev, &m);
 	if (r != NVML_SUCCESS)
 		return r;
@@ -119,6 +139,27 @@ nvmlReturn_t gs_nv_memory_info_v2(GS_FN(nvmlDeviceGetMemoryInfo_v2) real, nvmlDe
 	ret_info->reserved = 0;
 	ret_info->free = m.free;
 	ret_info->used = m.used;
+	return r;
+}
+
+// Nothing tells whose what is mapped through the aperture is, and mostly nothing is:
+// it counts as free.
+nvmlReturn_t gs_nv_bar1(GS_FN(nvmlDeviceGetBAR1MemoryInfo) real, nvmlDevice_t dev, nvmlBAR1Memory_t *ret_info)
+{
+	nvmlBAR1Memory_t info;
+	uint64_t limit;
+	unsigned gpu;
+	nvmlReturn_t r = GS_NVML_INSIDE(real(dev, ret_info ? &info : NULL));
+
+	if (r == NVML_SUCCESS)
+		r = gs_nvml_find_gpu(dev, &gpu);
+	if (r != NVML_SUCCESS)
+		return r;
+	limit = gs_memory_limit(gpu);
+	info.bar1Total = limit < info.bar1Total ? limit : info.bar1Total;
+	info.bar1Free = info.bar1Total;
+	info.bar1Used = 0;
+	*ret_info = info;
 	return r;
 }
 

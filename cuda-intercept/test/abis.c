@@ -108,6 +108,27 @@ static void views(void)
 	CHECK(total == 1024 * MIB && free_bytes == 1024 * MIB - ledger_sum(0), "total %u, free %u", total, free_bytes);
 }
 
+static int notices;
+
+static void notice(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
+{
+	(void)info;
+	(void)data;
+	(void)handle;
+	notices++;
+}
+
+// The driver has a budget of the card to notify of.
+static void budget(void)
+{
+	CUasyncCallbackHandle handle = (CUasyncCallbackHandle)7;
+
+	EXPECT(CU(cuDeviceRegisterAsyncNotification)(0, notice, NULL, &handle), CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(CU(cuDeviceRegisterAsyncNotification)(0, NULL, NULL, &handle), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(CU(cuDeviceRegisterAsyncNotification)(9, notice, NULL, &handle), CUDA_ERROR_INVALID_DEVICE);
+	CHECK(handle == (CUasyncCallbackHandle)7 && !notices, "notices of the card");
+}
+
 int main(void)
 {
 	CUcontext c;
@@ -122,5 +143,6 @@ int main(void)
 	memory();
 	pool();
 	views();
+	budget();
 	return harness_failures ? 1 : 0;
 }

@@ -17,6 +17,8 @@ import (
 const (
 	// span is the time over which rates are taken.
 	span = 5 * time.Second
+	// moment is the time over which a container is told how busy it keeps a GPU.
+	moment = time.Second
 	// recent is the time in which a launch without a price counts as now.
 	recent = 2 * time.Second
 	// spacing is the least time between two samples that are kept.
@@ -107,6 +109,15 @@ func (t *Tracker) Rates(gpu int) Rates {
 	from, to, _ = t.since(recent)
 	r.Unpriced = to.gpu[gpu].Unpriced > from.gpu[gpu].Unpriced
 	return r
+}
+
+// BusyMilli is the GPU time that was charged over the last second or so, milli-GPU.
+func (t *Tracker) BusyMilli(gpu int) uint32 {
+	from, to, ok := t.since(moment)
+	if !ok || gpu >= len(to.gpu) {
+		return 0
+	}
+	return milli(from.gpu[gpu].ChargedNs, to.gpu[gpu].ChargedNs, uint64(to.at-from.at))
 }
 
 // milli is (to-from)/dt in thousandths, 0 to 1000. dt is not 0.

@@ -40,6 +40,29 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// What a container is told of itself follows within little more than a second.
+func TestBusyMilli(t *testing.T) {
+	for _, every := range []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+		var tr Tracker
+		charged, now := uint64(0), time.Duration(0)
+		for _, share := range []uint64{0, 700, 200, 1000, 0} {
+			for end := now + moment + spacing + 2*every; now < end; now += every {
+				tr.Observe(now, account(region.GPUAccount{ChargedNs: charged}, 0))
+				charged += uint64(every) * share / region.MilliGPU
+			}
+			if got := uint64(tr.BusyMilli(0)); got < share-min(share, 5) || got > share+5 {
+				t.Errorf("every %v: busy %d milli, want %d", every, got, share)
+			}
+		}
+		if got := tr.BusyMilli(1); got != 0 {
+			t.Errorf("a GPU that it does not hold: %d", got)
+		}
+	}
+	if got := new(Tracker).BusyMilli(0); got != 0 {
+		t.Errorf("nothing seen: %d", got)
+	}
+}
+
 func TestUnpricedIsNow(t *testing.T) {
 	var tr Tracker
 	step := func(from, to time.Duration, unpriced uint64) {

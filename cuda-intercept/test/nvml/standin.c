@@ -56,7 +56,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t dev, nvmlMemory_t *m)
 }
 
 // Not hooked, and asks its own library: the answer must be the card's.
-nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t dev, nvmlBAR1Memory_t *m)
+nvmlReturn_t nvmlDeviceGetBoardId(nvmlDevice_t dev, unsigned int *id)
 {
 	nvmlMemory_t inner;
 	nvmlProcessInfo_t list[8];
@@ -65,9 +65,7 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t dev, nvmlBAR1Memory_t *m)
 
 	if (r == NVML_SUCCESS)
 		r = nvmlDeviceGetComputeRunningProcesses_v3(dev, &n, list);
-	m->bar1Total = inner.total;
-	m->bar1Free = inner.free;
-	m->bar1Used = n;
+	*id = (unsigned int)(inner.total / GIB * 10000 + inner.free / GIB * 100 + n);
 	return r;
 }
 
@@ -125,14 +123,19 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t dev, nvmlProcessUtiliz
 					     unsigned long long since)
 {
 	(void)dev;
-	EACH(list, n, (nvmlProcessUtilizationSample_t){.pid = pid_of(i), .smUtil = figure(i), .timeStamp = since});
+	EACH(list, n, (nvmlProcessUtilizationSample_t){.pid = pid_of(i), .smUtil = figure(i), .memUtil = figure(i) + 1,
+					       .encUtil = figure(i) + 2, .decUtil = figure(i) + 3,
+					       .timeStamp = since});
 }
 
 nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t dev, nvmlProcessesUtilizationInfo_t *info)
 {
 	(void)dev;
 	EACH(info->procUtilArray, &info->processSamplesCount,
-	     (nvmlProcessUtilizationInfo_v1_t){.pid = pid_of(i), .smUtil = figure(i), .timeStamp = info->lastSeenTimeStamp});
+	     (nvmlProcessUtilizationInfo_v1_t){.pid = pid_of(i), .smUtil = figure(i), .memUtil = figure(i) + 1,
+					       .encUtil = figure(i) + 2, .decUtil = figure(i) + 3,
+					       .jpgUtil = figure(i) + 4, .ofaUtil = figure(i) + 5,
+					       .timeStamp = info->lastSeenTimeStamp});
 }
 
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t dev, unsigned int *n, unsigned int *list)
@@ -214,4 +217,87 @@ nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t dev, nvml
 	(void)dev;
 	*m = (nvmlMemory_t){.total = 80 * GIB, .free = 10 * GIB, .used = 70 * GIB};
 	return NVML_SUCCESS;
+}
+
+// The use of the whole card: others keep it busy.
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t dev, nvmlBAR1Memory_t *m)
+{
+	(void)dev;
+	*m = (nvmlBAR1Memory_t){.bar1Total = 128 * GIB, .bar1Free = 100 * GIB, .bar1Used = 28 * GIB};
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t dev, nvmlUtilization_t *u)
+{
+	(void)dev;
+	*u = (nvmlUtilization_t){99, 98};
+	return NVML_SUCCESS;
+}
+
+#define ENGINE(name)                                                                             \
+	nvmlReturn_t name(nvmlDevice_t dev, unsigned int *percent, unsigned int *period)         \
+	{                                                                                        \
+		(void)dev;                                                                       \
+		*percent = 99;                                                                   \
+		*period = 167000;                                                                \
+		return NVML_SUCCESS;                                                             \
+	}
+ENGINE(nvmlDeviceGetEncoderUtilization)
+ENGINE(nvmlDeviceGetDecoderUtilization)
+ENGINE(nvmlDeviceGetJpgUtilization)
+ENGINE(nvmlDeviceGetOfaUtilization)
+
+nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t dev, nvmlGpuDynamicPstatesInfo_t *p)
+{
+	(void)dev;
+	p->flags = 1;
+	for (int i = 0; i < 8; i++) {
+		p->utilization[i].bIsPresent = 1;
+		p->utilization[i].percentage = 99;
+		p->utilization[i].incThreshold = 7;
+	}
+	return NVML_SUCCESS;
+}
+
+// Four samples, of which two are of the last second.
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t dev, nvmlSamplingType_t type, unsigned long long since,
+				  nvmlValueType_t *value_type, unsigned int *n, nvmlSample_t *list)
+{
+	static const unsigned long long at[] = {1000000, 3500000, 3900000, 4400000};
+
+	(void)dev;
+	(void)type;
+	(void)since;
+	*value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
+	*n = 4;
+	for (int i = 0; list && i < 4; i++) {
+		list[i].timeStamp = at[i];
+		list[i].sampleValue.uiVal = 99;
+	}
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t dev, nvmlGpmSupport_t *support)
+{
+	(void)dev;
+	support->isSupportedDevice = 1;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t dev, nvmlGpmSample_t sample)
+{
+	(void)dev;
+	*(unsigned int *)sample = 99;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t dev, unsigned int instance, nvmlGpmSample_t sample)
+{
+	(void)instance;
+	return nvmlGpmSampleGet(dev, sample);
+}
+
+nvmlReturn_t nvmlDevicePerfMetricsGetSamples_v1(nvmlDevice_t dev, nvmlPerfMetricsSamples_v1_t *samples)
+{
+	return nvmlGpmSampleGet(dev, (nvmlGpmSample_t)samples);
 }
