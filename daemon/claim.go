@@ -48,6 +48,10 @@ func (m *Manager) claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 		return v1.Claim{}, refuseWords(req.Source, err)
 	}
 	want.Caps = m.opt.Policy.caps(req.Source)
+	host, err := hostMemoryOf(want)
+	if err != nil {
+		return v1.Claim{}, err
+	}
 	if _, err := m.node.list(); err != nil {
 		m.node.refresh(ctx) // it may have come since
 	}
@@ -75,7 +79,10 @@ func (m *Manager) claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 	if err != nil {
 		return v1.Claim{}, err
 	}
-	c, err := m.placeLocked(req, claimant, words, grants)
+	if err := m.admitHostLocked(host, ""); err != nil {
+		return v1.Claim{}, err
+	}
+	c, err := m.placeLocked(req, claimant, host, grants)
 	if err != nil {
 		return v1.Claim{}, err
 	}
@@ -84,12 +91,12 @@ func (m *Manager) claim(ctx context.Context, req v1.ClaimRequest) (v1.Claim, err
 	if len(req.Exposed) > 0 {
 		m.log.Warn("container can undo its limits, allowed by config.toml", "container", c.id, "exposed", strings.Join(req.Exposed, ", "))
 	}
-	m.noteLocked(c, v1.EventClaimed, "asked for %s: %s", askedWords(req.Request, req.Source), grantedWords(c.rec.GPUs))
+	m.noteLocked(c, v1.EventClaimed, "asked for %s: %s", askedWords(req.Request, req.Source), grantedWords(c.rec.GPUs, c.rec.HostMemoryBytes))
 	return m.claimLocked(c), nil
 }
 
 func wordsOf(r v1.Request) limiter.Words {
-	return limiter.Words{Memory: r.Memory, Compute: r.Compute, ComputeMax: r.ComputeMax, Profile: r.Profile}
+	return limiter.Words{Memory: r.Memory, Compute: r.Compute, ComputeMax: r.ComputeMax, Profile: r.Profile, HostMemory: r.HostMemory}
 }
 
 // checkClaim checks what does not depend on the node.
@@ -224,11 +231,11 @@ func limitOf(g state.GPU) limiter.Limit {
 }
 
 // placeLocked makes the container's directory and record and starts to watch it.
-func (m *Manager) placeLocked(req v1.ClaimRequest, claimant proc.ID, words limiter.Words, grants []place.Grant) (*container, error) {
+func (m *Manager) placeLocked(req v1.ClaimRequest, claimant proc.ID, host uint64, grants []place.Grant) (*container, error) {
 	rec := &state.Record{
 		ID: req.ID, BootID: m.bootID, Bundle: req.Bundle, BundleSeen: sees(req.Bundle), RuntimeRoot: req.RuntimeRoot, MountLabel: req.MountLabel,
 		Request: req.Request, Source: req.Source, Created: time.Now().UTC(), Claimant: claimant, Engine: engine.Of(req.Bundle),
-		Exposed: slices.Clone(req.Exposed),
+		Exposed: slices.Clone(req.Exposed), HostMemoryBytes: host,
 	}
 	pages := make([]region.GPULimit, 0, len(grants))
 	for _, g := range grants {
@@ -249,6 +256,7 @@ func (m *Manager) placeLocked(req v1.ClaimRequest, claimant proc.ID, words limit
 	if err != nil {
 		return nil, v1.Errorf(http.StatusInternalServerError, v1.CodeInternal, "prepare container %s: %w", short(req.ID), err)
 	}
+	dir.Limits.SetHostMemory(host)
 	delete(m.leftovers, req.ID)
 	if err := m.store.Save(rec); err != nil {
 		dir.Close()
@@ -268,7 +276,7 @@ func (m *Manager) claimLocked(c *container) v1.Claim {
 	out := v1.Claim{
 		APIVersion: v1.APIVersion, ID: c.id, Directory: filepath.Join(m.containersDir(), c.id),
 		MemoryBytes: c.rec.GPUs[0].MemoryBytes, ComputeMilli: c.rec.GPUs[0].ComputeMilli,
-		ComputeMaxMilli: c.rec.GPUs[0].CeilingMilli, DriverVersion: m.node.driverVersion(),
+		ComputeMaxMilli: c.rec.GPUs[0].CeilingMilli, HostMemoryBytes: c.rec.HostMemoryBytes, DriverVersion: m.node.driverVersion(),
 	}
 	for _, g := range c.rec.GPUs {
 		info, _ := m.node.find(g.UUID)

@@ -57,7 +57,7 @@ func (m *Manager) noteRefused(req v1.ClaimRequest, err error) {
 func askedWords(r v1.Request, source string) string {
 	var out []string
 	for _, w := range []struct{ name, word string }{
-		{"profile", r.Profile}, {"memory", r.Memory}, {"compute", r.Compute}, {"compute-max", r.ComputeMax}, {"gpu", r.GPU},
+		{"profile", r.Profile}, {"memory", r.Memory}, {"compute", r.Compute}, {"compute-max", r.ComputeMax}, {"host-memory", r.HostMemory}, {"gpu", r.GPU},
 	} {
 		if w.word != "" {
 			out = append(out, fmt.Sprintf("%s %.60s", w.name, w.word))
@@ -69,8 +69,8 @@ func askedWords(r v1.Request, source string) string {
 	return fmt.Sprintf("%s (by %.20s)", strings.Join(out, ", "), source)
 }
 
-// grantedWords are limits as people read them.
-func grantedWords(gpus []state.GPU) string {
+// grantedWords are limits as people read them, with the host memory beside them.
+func grantedWords(gpus []state.GPU, host uint64) string {
 	var out []string
 	for _, g := range gpus {
 		share := "no guarantee"
@@ -82,6 +82,9 @@ func grantedWords(gpus []state.GPU) string {
 			ceiling = "at most " + quantity.FormatShare(g.CeilingMilli)
 		}
 		out = append(out, fmt.Sprintf("%s of GPU %d, compute %s, %s", quantity.FormatBytes(g.MemoryBytes), g.Index, share, ceiling))
+	}
+	if host > 0 {
+		out = append(out, quantity.FormatBytes(host)+" of host memory")
 	}
 	return strings.Join(out, " · ")
 }

@@ -18,6 +18,9 @@ type Policy struct {
 	// EnvCap and AnnotationCap are the most that a request by each may mean. The
 	// node's default share and the administrator's own changes are not capped.
 	EnvCap, AnnotationCap limiter.Cap
+	// HostMemoryBytes is how much of the host's memory all containers together may
+	// be granted; 0 lets none have any.
+	HostMemoryBytes uint64
 	// Privileged and HostNamespaces let containers start that could undo their
 	// limits.
 	Privileged, HostNamespaces bool

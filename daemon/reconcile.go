@@ -78,7 +78,7 @@ func (m *Manager) resumeLocked(r *state.Record) {
 		c.close()
 		const why = "ended while the daemon was away"
 		m.discardLocked(r.ID, why)
-		m.noteLocked(c, v1.EventReleased, "%s; free again: %s", why, grantedWords(r.GPUs))
+		m.noteLocked(c, v1.EventReleased, "%s; free again: %s", why, grantedWords(r.GPUs, r.HostMemoryBytes))
 		return
 	}
 	if err == nil {
@@ -109,7 +109,7 @@ func (m *Manager) resumeLocked(r *state.Record) {
 	}
 	m.addLocked(c)
 	m.log.Info("container taken up", "container", r.ID, "pid", r.Init.PID)
-	m.noteLocked(c, v1.EventTakenUp, "pid %d, %s", r.Init.PID, grantedWords(r.GPUs))
+	m.noteLocked(c, v1.EventTakenUp, "pid %d, %s", r.Init.PID, grantedWords(r.GPUs, r.HostMemoryBytes))
 }
 
 // discardLocked removes what is left of a container that nobody lives of.
@@ -144,6 +144,9 @@ func restorePage(l *region.Limits, r *state.Record) {
 	for i, g := range r.GPUs {
 		writePage(l, i, limitOf(g))
 	}
+	if l.HostMemory() != r.HostMemoryBytes {
+		l.SetHostMemory(r.HostMemoryBytes)
+	}
 }
 
 // formatUUID writes a UUID as the management library does.
@@ -172,7 +175,7 @@ func (m *Manager) adoptLocked(id string) {
 		m.discardLocked(id, "ended while the daemon was away")
 		return
 	}
-	r := &state.Record{ID: id, BootID: m.bootID, Created: time.Now().UTC(), Init: init, Claimant: init, Fault: faultRecord}
+	r := &state.Record{ID: id, BootID: m.bootID, Created: time.Now().UTC(), Init: init, Claimant: init, Fault: faultRecord, HostMemoryBytes: dir.Limits.HostMemory()}
 	if g, err := proc.GroupOf(init.PID); err == nil && g != m.self {
 		r.Group = g
 	}
@@ -189,7 +192,7 @@ func (m *Manager) adoptLocked(id string) {
 	m.warnLocked(fmt.Sprintf("container %s: %s", short(id), faultRecord))
 	c := &container{id: id, rec: r, dir: dir, resumed: true}
 	m.addLocked(c)
-	m.noteLocked(c, v1.EventTakenUp, "pid %d, %s; %s", r.Init.PID, grantedWords(r.GPUs), faultRecord)
+	m.noteLocked(c, v1.EventTakenUp, "pid %d, %s; %s", r.Init.PID, grantedWords(r.GPUs, r.HostMemoryBytes), faultRecord)
 }
 
 // oldest returns the process that started first: a container's first one is

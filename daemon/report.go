@@ -137,6 +137,7 @@ func (m *Manager) describe(e entry, figures map[string]map[string]usage.Figure) 
 		ID: r.ID, Name: r.Name, Engine: r.Engine, Phase: v1.PhasePending, PID: r.Init.PID,
 		Processes: u.Processes, Source: r.Source, Request: r.Request, Created: r.Created,
 		ExportTables: u.ExportTables, Exposed: r.Exposed,
+		HostMemoryLimitBytes: r.HostMemoryBytes, HostMemoryUsedBytes: u.HostBytes,
 	}
 	if !r.Init.IsZero() {
 		out.Phase = v1.PhaseRunning
@@ -228,6 +229,7 @@ func (m *Manager) Daemon(ctx context.Context) v1.Daemon {
 		Simulated: m.node.simulated(), Containers: len(m.containers), Warnings: slices.Clone(m.warnings), GPUs: []v1.GPU{},
 	}
 	places := m.placesLocked(gpus, "")
+	out.HostMemoryBytes, out.HostMemoryPromisedBytes = m.opt.Policy.HostMemoryBytes, m.hostPromisedLocked("")
 	m.mu.Unlock()
 	if err != nil {
 		out.Reason = err.Error()

@@ -25,6 +25,7 @@ type change struct {
 	memory           *quantity.Memory
 	compute, ceiling *uint32
 	profile          limiter.Profile
+	host             *uint64
 	asked            v1.Request // the words
 }
 
@@ -33,9 +34,16 @@ func parseChange(req v1.ResizeRequest) (change, error) {
 	if req.CommandLine {
 		mode, source = quantity.Docker, sourceFlag
 	}
-	ch := change{asked: v1.Request{Memory: req.Memory, Compute: req.Compute, ComputeMax: req.ComputeMax, Profile: req.Profile}}
+	ch := change{asked: v1.Request{Memory: req.Memory, Compute: req.Compute, ComputeMax: req.ComputeMax, Profile: req.Profile, HostMemory: req.HostMemory}}
 	refuse := func(field string, err error) (change, error) {
 		return change{}, refuseWords(source, &limiter.FieldError{Field: field, Err: err})
+	}
+	if req.HostMemory != "" {
+		v, err := quantity.ParseHostMemory(req.HostMemory, mode)
+		if err != nil {
+			return refuse("host-memory", err)
+		}
+		ch.host = &v
 	}
 	if req.Profile != "" {
 		r, err := limiter.Parse(wordsOf(ch.asked), mode)
@@ -66,8 +74,8 @@ func parseChange(req v1.ResizeRequest) (change, error) {
 		}
 		ch.ceiling = &v
 	}
-	if ch.memory == nil && ch.compute == nil && ch.ceiling == nil {
-		return change{}, v1.Errorf(http.StatusBadRequest, v1.CodeRequest, "nothing to change: give a memory limit, a compute share, a compute ceiling or a profile")
+	if ch.memory == nil && ch.compute == nil && ch.ceiling == nil && ch.host == nil {
+		return change{}, v1.Errorf(http.StatusBadRequest, v1.CodeRequest, "nothing to change: give a memory limit, a compute share, a compute ceiling, a profile or host memory")
 	}
 	return ch, nil
 }
@@ -143,6 +151,10 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 		return v1.Resize{}, noGPU(err)
 	}
 	places := m.placesLocked(gpus, c.id)
+	host, err := m.resizeHostLocked(c, ch, soft)
+	if err != nil {
+		return v1.Resize{}, err
+	}
 	next := slices.Clone(c.rec.GPUs)
 	for i, g := range c.rec.GPUs {
 		at := slices.IndexFunc(places, func(p place.GPU) bool { return p.UUID == g.UUID })
@@ -166,14 +178,14 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 				m.nameLocked(c), quantity.FormatBytes(l.MemoryBytes), quantity.FormatBytes(used[i]), g.Index, ch.memoryFlag())
 		}
 		next[i] = state.GPU{UUID: g.UUID, Index: g.Index, MemoryBytes: l.MemoryBytes, ComputeMilli: l.ComputeMilli, CeilingMilli: l.CeilingMilli}
-		out.Old = append(out.Old, apiLimits(g))
-		out.New = append(out.New, apiLimits(next[i]))
+		out.Old = append(out.Old, apiLimits(g, c.rec.HostMemoryBytes))
+		out.New = append(out.New, apiLimits(next[i], host))
 	}
-	before := c.rec.GPUs
-	if err := m.commitLocked(c, next, ch); err != nil {
+	before := grantedWords(c.rec.GPUs, c.rec.HostMemoryBytes)
+	if err := m.commitLocked(c, next, host, ch); err != nil {
 		return v1.Resize{}, err
 	}
-	m.noteLocked(c, v1.EventLimitChanged, "by gpushare set: %s → %s", grantedWords(before), grantedWords(next))
+	m.noteLocked(c, v1.EventLimitChanged, "by gpushare set: %s → %s", before, grantedWords(next, host))
 	m.log.Info("limits changed", "container", c.id, "gpu", next[0].UUID, "limit_bytes", next[0].MemoryBytes,
 		"compute_milli", next[0].ComputeMilli, "ceiling_milli", next[0].CeilingMilli)
 	return out, nil
@@ -181,23 +193,24 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 
 // commitLocked writes new limits: the record first, since a daemon that dies in
 // between restores the page from it.
-func (m *Manager) commitLocked(c *container, next []state.GPU, ch change) error {
+func (m *Manager) commitLocked(c *container, next []state.GPU, host uint64, ch change) error {
 	old := *c.rec
-	c.rec.GPUs = next
+	c.rec.GPUs, c.rec.HostMemoryBytes = next, host
 	if c.rec.Asked == nil {
 		asked := c.rec.Request
 		c.rec.Asked = &asked
 	}
 	c.rec.Set = maps.Clone(c.rec.Set)
-	if c.rec.Set == nil || !ch.profile.IsZero() {
+	if c.rec.Set == nil {
 		c.rec.Set = make(map[string]state.Set)
 	}
 	note := func(name, word string, to *string) {
 		*to = word
 		c.rec.Set[name] = state.Set{Word: word, Time: time.Now().UTC()}
 	}
-	if !ch.profile.IsZero() { // stands in the place of all words
-		c.rec.Request = v1.Request{GPU: old.Request.GPU}
+	if !ch.profile.IsZero() { // stands in the place of all words of the share
+		maps.DeleteFunc(c.rec.Set, func(name string, _ state.Set) bool { return name != v1.LimitHostMemory })
+		c.rec.Request = v1.Request{GPU: old.Request.GPU, HostMemory: old.Request.HostMemory}
 		note(v1.LimitProfile, ch.asked.Profile, &c.rec.Request.Profile)
 	}
 	if ch.memory != nil {
@@ -208,6 +221,9 @@ func (m *Manager) commitLocked(c *container, next []state.GPU, ch change) error 
 	}
 	if ch.ceiling != nil {
 		note(v1.LimitComputeMax, ch.asked.ComputeMax, &c.rec.Request.ComputeMax)
+	}
+	if ch.host != nil {
+		note(v1.LimitHostMemory, ch.asked.HostMemory, &c.rec.Request.HostMemory)
 	}
 	if err := m.store.Save(c.rec); err != nil {
 		*c.rec = old
@@ -228,8 +244,8 @@ func writePage(l *region.Limits, i int, want limiter.Limit) {
 	}
 }
 
-func apiLimits(g state.GPU) v1.Limits {
-	return v1.Limits{GPUIndex: g.Index, MemoryBytes: g.MemoryBytes, ComputeMilli: g.ComputeMilli, ComputeMaxMilli: g.CeilingMilli}
+func apiLimits(g state.GPU, host uint64) v1.Limits {
+	return v1.Limits{GPUIndex: g.Index, MemoryBytes: g.MemoryBytes, ComputeMilli: g.ComputeMilli, ComputeMaxMilli: g.CeilingMilli, HostMemoryBytes: host}
 }
 
 // nameLocked is what to call a container in a message.

@@ -295,5 +295,5 @@ func (m *Manager) releaseLocked(c *container, why string) {
 		m.log.Warn("record not removed, a restart drops it", "container", c.id, "err", err)
 	}
 	m.log.Info("container released", "container", c.id, "why", why)
-	m.noteLocked(c, v1.EventReleased, "%s; free again: %s", why, grantedWords(c.rec.GPUs))
+	m.noteLocked(c, v1.EventReleased, "%s; free again: %s", why, grantedWords(c.rec.GPUs, c.rec.HostMemoryBytes))
 }

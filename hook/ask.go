@@ -38,6 +38,8 @@ type Ask struct {
 	Memory, Compute, ComputeMax, GPU string
 	// Profile stands in the place of the first three.
 	Profile string
+	// HostMemory is beside all of them.
+	HostMemory string
 	// Source says where the request came from; empty if there is none.
 	Source string
 }
@@ -55,6 +57,7 @@ var words = []word{
 	{"compute-max", "50%", func(a *Ask) *string { return &a.ComputeMax }},
 	{"gpu", "0", func(a *Ask) *string { return &a.GPU }},
 	{profileWord, "1of4", func(a *Ask) *string { return &a.Profile }},
+	{"host-memory", "8Gi", func(a *Ask) *string { return &a.HostMemory }},
 	{name: "model"}, {name: "priority"}, {name: "queue"}, {name: "type"},
 }
 

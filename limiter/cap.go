@@ -5,6 +5,7 @@ package limiter
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gpushare/gpushare/limiter/quantity"
 )
@@ -16,10 +17,14 @@ type Cap struct {
 
 	memory           *quantity.Memory
 	compute, ceiling uint32 // milli-GPU; 0 is not capped
+	host             *uint64
 	words            Words
 }
 
-// ParseCap reads the most of each of three words; an empty one is not capped. The
+// fieldHostMemory is the word of Words.HostMemory.
+const fieldHostMemory = "host-memory"
+
+// ParseCap reads the most of each word but the profile; an empty one is not capped. The
 // error is a *FieldError.
 func ParseCap(name string, w Words) (Cap, error) {
 	c := Cap{Name: name, words: w}
@@ -41,6 +46,13 @@ func ParseCap(name string, w Words) (Cap, error) {
 			return Cap{}, &FieldError{Field: "compute-max", Err: err}
 		}
 	}
+	if w.HostMemory != "" {
+		host, err := quantity.ParseHostMemory(w.HostMemory, quantity.Strict)
+		if err != nil {
+			return Cap{}, &FieldError{Field: fieldHostMemory, Err: err}
+		}
+		c.host = &host
+	}
 	if c.ceiling != 0 && c.ceiling < c.compute {
 		return Cap{}, &FieldError{Field: "compute-max", Err: fmt.Errorf(
 			"%s is below compute %s: no guarantee can be above its ceiling", w.ComputeMax, w.Compute)}
@@ -49,7 +61,7 @@ func ParseCap(name string, w Words) (Cap, error) {
 }
 
 // Empty reports whether nothing is capped.
-func (c Cap) Empty() bool { return c.memory == nil && c.compute == 0 && c.ceiling == 0 }
+func (c Cap) Empty() bool { return c == Cap{Name: c.Name, words: c.words} }
 
 // apply returns l, or a *CapError if it is above the cap on a GPU with that many
 // bytes to give. open says that nobody asked for l's ceiling: it is then brought
@@ -72,6 +84,17 @@ func (c Cap) apply(l Limit, open bool, usable uint64) (Limit, error) {
 	return l, nil
 }
 
+// Host returns the host memory that the request means, in bytes, or a *CapError if
+// it is above one of its caps.
+func (r Request) Host() (uint64, error) {
+	for _, c := range r.Caps {
+		if c.host != nil && r.HostBytes > *c.host {
+			return 0, &CapError{Cap: c.Name, Field: fieldHostMemory, Word: c.words.HostMemory, Asked: r.HostBytes, Most: *c.host}
+		}
+	}
+	return r.HostBytes, nil
+}
+
 // CapError says which word of a request is above a cap.
 type CapError struct {
 	Cap, Field, Word string // where the cap was set, what it caps, as it was written
@@ -83,7 +106,7 @@ func (e *CapError) Error() string {
 }
 
 func (e *CapError) format(n uint64) string {
-	if e.Field != "memory" {
+	if e.Field != "memory" && e.Field != fieldHostMemory {
 		return quantity.FormatShare(uint32(n))
 	}
 	// Three digits would not show such a difference.
@@ -95,9 +118,5 @@ func (e *CapError) format(n uint64) string {
 
 // Setting is the cap as it stands in the configuration.
 func (e *CapError) Setting() string {
-	field := e.Field
-	if field == "compute-max" {
-		field = "compute_max"
-	}
-	return fmt.Sprintf("%s.%s = %q", e.Cap, field, e.Word)
+	return fmt.Sprintf("%s.%s = %q", e.Cap, strings.ReplaceAll(e.Field, "-", "_"), e.Word)
 }

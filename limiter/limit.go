@@ -23,7 +23,10 @@ type Words struct {
 	Memory     string // quantity.ParseMemory
 	Compute    string // quantity.ParseShare: the guarantee
 	ComputeMax string // quantity.ParseCeiling
-	Profile    string // ParseProfile; stands for all three
+	Profile    string // ParseProfile; stands for the three above
+	// HostMemory is quantity.ParseHostMemory: memory of the host beside the
+	// share, which a profile does not set.
+	HostMemory string
 }
 
 // Empty reports whether nothing was asked for.
@@ -39,6 +42,9 @@ func (w Words) Or(fallback Words) Words {
 	if w.Memory == "" && w.Profile == "" {
 		w.Memory = fallback.Memory
 	}
+	if w == (Words{HostMemory: w.HostMemory}) {
+		w.Profile = fallback.Profile
+	}
 	return w
 }
 
@@ -49,6 +55,9 @@ type Request struct {
 	CeilingMilli uint32 // ceiling, milli-GPU; 1000 is none
 	// Profile stands in the place of the three if it is one.
 	Profile Profile
+	// HostBytes of the host's memory may hold what does not fit into the limit; 0 is
+	// none. It is the container's, whatever its GPUs.
+	HostBytes uint64
 	// Caps are what the request may mean at most.
 	Caps []Cap
 
@@ -60,6 +69,20 @@ type Request struct {
 // *FieldError around a *quantity.Error, or a *FieldError for a ceiling below the
 // guarantee, for a name that is no profile or for a word beside a profile.
 func Parse(w Words, mode quantity.Mode) (Request, error) {
+	var host uint64
+	if w.HostMemory != "" {
+		var err error
+		if host, err = quantity.ParseHostMemory(w.HostMemory, mode); err != nil {
+			return Request{}, &FieldError{Field: fieldHostMemory, Err: err}
+		}
+	}
+	r, err := parseShare(w, mode)
+	r.HostBytes = host
+	return r, err
+}
+
+// parseShare reads what is asked of the GPU.
+func parseShare(w Words, mode quantity.Mode) (Request, error) {
 	if w.Profile != "" {
 		return parseProfile(w)
 	}
@@ -91,7 +114,7 @@ func Parse(w Words, mode quantity.Mode) (Request, error) {
 }
 
 func parseProfile(w Words) (Request, error) {
-	if w != (Words{Profile: w.Profile}) {
+	if w != (Words{Profile: w.Profile, HostMemory: w.HostMemory}) {
 		return Request{}, &FieldError{Field: "profile", Err: fmt.Errorf(
 			"%.40q sets memory and compute by itself: leave out the other words, or write those and no profile", w.Profile)}
 	}
@@ -104,7 +127,7 @@ func parseProfile(w Words) (Request, error) {
 
 // FieldError says which word of a share was refused.
 type FieldError struct {
-	Field string // memory, compute, compute-max or profile
+	Field string // memory, compute, compute-max, profile or host-memory
 	Err   error
 }
 

@@ -69,6 +69,8 @@ type Record struct {
 	Init  proc.ID    `json:"init"`
 	Group proc.Group `json:"group"`
 	GPUs  []GPU      `json:"gpus"`
+	// HostMemoryBytes of the host's memory may hold what does not fit into the limits.
+	HostMemoryBytes uint64 `json:"host_memory_bytes,omitempty"`
 	// Asked is what the container asked for when it was claimed, once a word of
 	// Request has been changed since.
 	Asked *v1.Request `json:"asked,omitempty"`

@@ -179,7 +179,7 @@ func plan(c *config.Config, ct *Container, b *bundle, data []byte) (*planned, er
 		return nil, err
 	}
 	d := c.DefaultShare
-	share := hook.Ask{Memory: d.Memory, Compute: d.Compute, ComputeMax: d.ComputeMax, Profile: d.Profile}
+	share := hook.Ask{Memory: d.Memory, Compute: d.Compute, ComputeMax: d.ComputeMax, Profile: d.Profile, HostMemory: d.HostMemory}
 	if p.ask, err = p.ask.WithDefault(share, reasons); err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (p *planned) carryOut(ctx context.Context, c *config.Config, ct *Container,
 	claim, err := daemon.Claim(ctx, v1.ClaimRequest{
 		ID: ct.ID, Bundle: b.path, RuntimeRoot: ct.RuntimeRoot, PID: ct.PID,
 		MountLabel: p.spec.MountLabel(), Source: p.ask.Source,
-		Request: v1.Request{Memory: p.ask.Memory, Compute: p.ask.Compute, ComputeMax: p.ask.ComputeMax, Profile: p.ask.Profile, GPU: p.ask.GPU},
+		Request: v1.Request{Memory: p.ask.Memory, Compute: p.ask.Compute, ComputeMax: p.ask.ComputeMax, Profile: p.ask.Profile, HostMemory: p.ask.HostMemory, GPU: p.ask.GPU},
 		Exposed: p.exposed,
 	})
 	if err != nil {

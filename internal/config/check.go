@@ -180,11 +180,18 @@ func (k *checker) quantities() {
 	share := k.c.DefaultShare.Words()
 	var request limiter.Request
 	good := true
+	lends, err := k.c.HostBytes()
+	if err != nil {
+		k.add(hostMemoryKey, "%s", strings.TrimPrefix(codeless(err), hostMemoryKey))
+	}
 	if !share.Empty() {
 		var err error
 		if request, err = limiter.Parse(share, quantity.Strict); err != nil {
 			k.quantity("default_share", err)
 			good = false
+		} else if request.HostBytes > lends {
+			k.add("default_share", " has host_memory = %q, but host_memory of this file lends %s to all containers together: no container could have it",
+				share.HostMemory, quantity.FormatBytes(lends))
 		}
 	}
 	for _, named := range []struct {
@@ -207,8 +214,12 @@ func (k *checker) quantity(table string, err error) {
 		k.add(table, ": %v", err)
 		return
 	}
-	text := strings.TrimSuffix(field.Err.Error(), "  ["+quantity.Code+"]")
-	k.add(table+"."+strings.ReplaceAll(field.Field, "-", "_"), " %s", strings.ReplaceAll(text, "\n", " "))
+	k.add(table+"."+strings.ReplaceAll(field.Field, "-", "_"), " %s", codeless(field.Err))
+}
+
+// codeless is an error's text on one line, without the code.
+func codeless(err error) string {
+	return strings.ReplaceAll(strings.TrimSuffix(err.Error(), "  ["+quantity.Code+"]"), "\n", " ")
 }
 
 // fits notes a default share that is above a cap whatever the GPU: who asks for
@@ -216,6 +227,10 @@ func (k *checker) quantity(table string, err error) {
 func (k *checker) fits(share limiter.Request, most limiter.Cap) {
 	capped := share
 	capped.Caps = []limiter.Cap{most}
+	if _, err := capped.Host(); err != nil {
+		k.add("default_share", above, most.Name, err)
+		return
+	}
 	var refused error
 	for shift := 30; shift < 44; shift++ {
 		usable := uint64(1) << shift
@@ -234,6 +249,8 @@ func (k *checker) fits(share limiter.Request, most limiter.Cap) {
 		}
 	}
 	if refused != nil {
-		k.add("default_share", " is above %s, so who asks for nothing would have more than who asks: %v", most.Name, refused)
+		k.add("default_share", above, most.Name, refused)
 	}
 }
+
+const above = " is above %s, so who asks for nothing would have more than who asks: %v"

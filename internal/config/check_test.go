@@ -176,8 +176,9 @@ func TestEffective(t *testing.T) {
 run_dir = "/run/it's \"odd\""
 runtimes = ["/usr/bin/runc"]
 docker_host = ""
+host_memory = "64Gi"
 default_share = { profile = "1of4" }
-cap.env = { memory = "30%", compute_max = "50%" }
+cap.env = { memory = "30%", compute_max = "50%", host_memory = "8Gi" }
 override.host_namespaces = true
 `} {
 		c, err := Parse("x", []byte(text))

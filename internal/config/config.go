@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/gpushare/gpushare/limiter"
+	"github.com/gpushare/gpushare/limiter/quantity"
 )
 
 // SystemPath is the file that is read when the binary's own tree has none.
@@ -44,12 +45,13 @@ type Share struct {
 	Compute    string `toml:"compute"`
 	ComputeMax string `toml:"compute_max"`
 	// Profile stands in the place of the three others.
-	Profile string `toml:"profile"`
+	Profile    string `toml:"profile"`
+	HostMemory string `toml:"host_memory"`
 }
 
 // Words returns the share for package limiter.
 func (s Share) Words() limiter.Words {
-	return limiter.Words{Memory: s.Memory, Compute: s.Compute, ComputeMax: s.ComputeMax, Profile: s.Profile}
+	return limiter.Words{Memory: s.Memory, Compute: s.Compute, ComputeMax: s.ComputeMax, Profile: s.Profile, HostMemory: s.HostMemory}
 }
 
 // Most is the most that a request may name; an empty word is not capped.
@@ -57,10 +59,11 @@ type Most struct {
 	Memory     string `toml:"memory"`
 	Compute    string `toml:"compute"`
 	ComputeMax string `toml:"compute_max"`
+	HostMemory string `toml:"host_memory"`
 }
 
 func (m Most) words() limiter.Words {
-	return limiter.Words{Memory: m.Memory, Compute: m.Compute, ComputeMax: m.ComputeMax}
+	return limiter.Words{Memory: m.Memory, Compute: m.Compute, ComputeMax: m.ComputeMax, HostMemory: m.HostMemory}
 }
 
 // Caps are the most that requests may name, by the channel that they came by.
@@ -85,6 +88,21 @@ func (c Caps) Parse() (env, annotation limiter.Cap, err error) {
 	}
 	return env, annotation, nil
 }
+
+// HostBytes is HostMemory in bytes.
+func (c *Config) HostBytes() (uint64, error) {
+	if c.HostMemory == "" {
+		return 0, nil
+	}
+	n, err := quantity.ParseHostMemory(c.HostMemory, quantity.Strict)
+	if err != nil {
+		return 0, fmt.Errorf("%s %w", hostMemoryKey, err)
+	}
+	return n, nil
+}
+
+// hostMemoryKey is the name of Config.HostMemory.
+const hostMemoryKey = "host_memory"
 
 // Override is what the administrator lets containers do although they could undo
 // their limits by it.
@@ -119,6 +137,9 @@ type Config struct {
 	Compat string `toml:"compat"`
 	// DefaultShare is what a GPU container gets that asks for nothing.
 	DefaultShare Share `toml:"default_share"`
+	// HostMemory is how much of the host's memory the node lends to all containers
+	// together, for device memory that does not fit. Empty: none.
+	HostMemory string `toml:"host_memory"`
 	// Cap bounds what containers may ask for; the default share is not bounded.
 	Cap Caps `toml:"cap"`
 	// Override lets in what is refused without it.

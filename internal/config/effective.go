@@ -19,6 +19,7 @@ var unset = map[string]string{
 	"cuda_library":        "found by the loader",
 	"extra_driver_mounts": "none",
 	"default_share":       "none: a GPU container that asks for no share is refused",
+	hostMemoryKey:         "none: no container gets host memory",
 	envCap:                "none",
 	annotationCap:         "none",
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quantity reads and writes the two quantities of a share: an amount of
-// device memory and a part of a GPU's time.
+// Package quantity reads and writes the quantities of a share: an amount of
+// device memory, one of the host's memory and a part of a GPU's time.
 //
 // The grammar is strict, because every lenient reader among GPU-sharing systems
 // has turned a typing mistake into an unlimited container. Nothing is guessed:
@@ -13,6 +13,7 @@
 //	unit    = "Ki" | "Mi" | "Gi" | "Ti" [ "B" ]      powers of 1024, any case
 //	        | "B"                                    whole bytes
 //	percent = number "%"                             of the GPU's memory, 0 < p ≤ 100
+//	host    = number unit                            0 is none
 //	share   = number "%"                             0.1 % steps, 0 < p ≤ 100
 //	        | number                                 a fraction, 0 < x ≤ 1
 //	number  = digits [ "." digits ]                  no sign, no exponent, no leading zero
@@ -43,6 +44,9 @@ type Memory struct {
 	bytes uint64
 	parts uint64 // of partsWhole; 0 if bytes is meant
 }
+
+// tooLarge is the reason of an amount that no machine has.
+const tooLarge = "too large"
 
 // partsWhole is 100 % in the steps in which a percentage of memory is kept.
 const partsWhole = 100_000
@@ -136,7 +140,7 @@ func parsePercentMemory(text string, num number) (Memory, error) {
 func finishMemory(text string, num number, shift uint) (Memory, error) {
 	n, _, over := num.scaled(1 << shift)
 	if over {
-		return Memory{}, newError(text, 0, len(num.text), "too large", "at most the GPU's own memory, for example 100%%")
+		return Memory{}, newError(text, 0, len(num.text), tooLarge, "at most the GPU's own memory, for example 100%%")
 	}
 	if n == 0 {
 		return Memory{}, zeroError(text, num)

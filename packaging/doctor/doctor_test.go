@@ -130,6 +130,14 @@ func TestExamine(t *testing.T) {
 			n.Config.ExtraDriverMounts = []string{"/a:/b"}
 			return nil
 		}, OK, "/a:/b", ""},
+		"host memory": {func(n *Node) error {
+			n.Config.HostMemory = "1Mi"
+			return nil
+		}, OK, "host_memory lends 1 MiB of this host's", ""},
+		"too much host memory": {func(n *Node) error {
+			n.Config.HostMemory = "999Ti"
+			return nil
+		}, Warning, `host_memory = "999Ti" lends containers more than this host has`, "sudoedit"},
 		"other version": {func(n *Node) error { n.Version = "2"; return nil }, Warning, "version 1, this command 2", "gpushared"},
 		"daemon down": {func(n *Node) error {
 			n.Daemon = func(context.Context) (v1.Daemon, error) {

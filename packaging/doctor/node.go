@@ -19,6 +19,7 @@ import (
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/hook/node"
 	"github.com/gpushare/gpushare/internal/config"
+	"github.com/gpushare/gpushare/limiter/quantity"
 	"github.com/gpushare/gpushare/packaging/engine"
 )
 
@@ -36,6 +37,9 @@ func (n Node) configuration(r *Report) {
 	r.ok("configuration", n.Config.Path+" is valid")
 	for _, m := range n.Config.ExtraDriverMounts {
 		r.ok("configuration", "extra_driver_mounts puts "+m+" into each GPU container")
+	}
+	if lends, err := n.Config.HostBytes(); err == nil && lends > 0 {
+		n.hostMemory(r, lends)
 	}
 	// Read by name, so that an override is shown by whatever version knows it.
 	var all struct {
@@ -56,6 +60,22 @@ func (n Node) configuration(r *Report) {
 		r.warn("configuration", fmt.Sprintf("override.%s = true: such containers run, and can undo their limit", k),
 			"sudoedit "+n.Config.Path)
 	}
+}
+
+// hostMemory says what the node lends of its own memory, and whether it has that.
+func (n Node) hostMemory(r *Report, lends uint64) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		r.fail("configuration", fmt.Sprintf("host_memory cannot be compared with the memory of this host: %v", err), "cat /proc/meminfo")
+		return
+	}
+	has := uint64(info.Totalram) * uint64(info.Unit)
+	if lends > has {
+		r.warn("configuration", fmt.Sprintf("host_memory = %q lends containers more than this host has (%s): programs would be killed for want of memory instead of being refused it",
+			n.Config.HostMemory, quantity.FormatBytes(has)), "sudoedit "+n.Config.Path)
+		return
+	}
+	r.ok("configuration", fmt.Sprintf("host_memory lends %s of this host's %s to containers, for device memory that does not fit", quantity.FormatBytes(lends), quantity.FormatBytes(has)))
 }
 
 // driver looks at the CDI specification that containers get the driver from.

@@ -11,6 +11,7 @@ const (
 	LimitCompute    = "compute"
 	LimitComputeMax = "compute_max"
 	LimitProfile    = "profile"
+	LimitHostMemory = "host_memory"
 )
 
 // Details is what is known of one container beyond what a list of all shows.

@@ -44,6 +44,9 @@ type Request struct {
 	// Profile stands in the place of the three words above: "1of2", "slice-4g". After
 	// a change by ResizeRequest the words above go before it.
 	Profile string `json:"profile,omitempty"`
+	// HostMemory is how much of the host's memory may hold what does not fit into
+	// the limit, all GPUs and processes together. No word is none.
+	HostMemory string `json:"host_memory,omitempty"`
 	// GPU is "auto" (or empty), an index, a UUID, or several of those joined by
 	// commas. The limits then hold on each of them.
 	GPU string `json:"gpu,omitempty"`
@@ -94,6 +97,7 @@ type Claim struct {
 	MemoryBytes     uint64 `json:"memory_bytes"`
 	ComputeMilli    uint32 `json:"compute_milli"`
 	ComputeMaxMilli uint32 `json:"compute_max_milli"`
+	HostMemoryBytes uint64 `json:"host_memory_bytes,omitempty"`
 	DriverVersion   string `json:"driver_version,omitempty"`
 }
 
@@ -157,6 +161,11 @@ type Container struct {
 	Exposed []string       `json:"exposed,omitempty"`
 	Created time.Time      `json:"created"`
 	GPUs    []ContainerGPU `json:"gpus"`
+	// HostMemoryLimitBytes of the host's memory may hold device allocations that do
+	// not fit; HostMemoryUsedBytes do, by the container's own account. Both are
+	// absent for a container that was granted none and uses none.
+	HostMemoryLimitBytes uint64 `json:"host_memory_limit_bytes,omitempty"`
+	HostMemoryUsedBytes  uint64 `json:"host_memory_used_bytes,omitempty"`
 	// Details are there when one container was asked for.
 	Details *Details `json:"details,omitempty"`
 }
@@ -175,8 +184,9 @@ type ResizeRequest struct {
 	Memory     string `json:"memory,omitempty"`
 	Compute    string `json:"compute,omitempty"`
 	ComputeMax string `json:"compute_max,omitempty"`
-	// Profile stands in the place of the three; no other may be given beside it.
-	Profile string `json:"profile,omitempty"`
+	// Profile stands in the place of the three; none of them may be given beside it.
+	Profile    string `json:"profile,omitempty"`
+	HostMemory string `json:"host_memory,omitempty"`
 	// Soft allows a memory limit below what is in use: nothing is taken away, new
 	// allocations are refused until the use has fallen below it.
 	Soft bool `json:"soft,omitempty"`
@@ -190,6 +200,8 @@ type Limits struct {
 	MemoryBytes     uint64 `json:"memory_bytes"`
 	ComputeMilli    uint32 `json:"compute_milli"`
 	ComputeMaxMilli uint32 `json:"compute_max_milli"`
+	// HostMemoryBytes is the container's, the same on each GPU.
+	HostMemoryBytes uint64 `json:"host_memory_bytes,omitempty"`
 }
 
 // Resize is the answer to a ResizeRequest: the limits before and after, one
@@ -239,6 +251,10 @@ type Daemon struct {
 	Simulated     bool      `json:"simulated"`
 	GPUs          []GPU     `json:"gpus"`
 	Containers    int       `json:"containers"`
+	// HostMemoryBytes is how much of the host's memory config.toml lends to all
+	// containers together, HostMemoryPromisedBytes what they were granted of it.
+	HostMemoryBytes         uint64 `json:"host_memory_bytes,omitempty"`
+	HostMemoryPromisedBytes uint64 `json:"host_memory_promised_bytes,omitempty"`
 	// Reason says why no GPU is usable; empty if one is.
 	Reason   string   `json:"reason,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`

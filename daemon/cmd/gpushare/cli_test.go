@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 const gib = 1 << 30
 
 // backend is a daemon with fixed containers.
-type backend struct{ empty bool }
+type backend struct{ empty, host bool }
 
 func (backend) Claim(context.Context, v1.ClaimRequest) (v1.Claim, error) {
 	return v1.Claim{}, errors.New("not asked for here")
@@ -58,6 +58,11 @@ func (b backend) List(context.Context) v1.ContainerList {
 		{ID: strings.Repeat("d4", 32), Name: "capped", Engine: "docker", Phase: v1.PhaseRunning, State: v1.StateDegraded, Created: created,
 			Reason: "privileged by node policy", Exposed: []string{v1.ExposedPrivileged},
 			GPUs: []v1.ContainerGPU{{Index: 1, UUID: uuid + "1", MemoryLimitBytes: 1 << 40, ComputeMilli: 0, ComputeMaxMilli: 333}}},
+	}
+	if b.host {
+		out.Containers = out.Containers[:2]
+		out.Containers[1].HostMemoryLimitBytes, out.Containers[1].HostMemoryUsedBytes = 16*gib, 3*gib
+		out.Containers[1].Request = v1.Request{Memory: "8Gi", HostMemory: "16Gi"}
 	}
 	return out
 }
@@ -122,6 +127,10 @@ func (backend) Resize(_ context.Context, ref string, r v1.ResizeRequest) (v1.Res
 	}
 	old := v1.Limits{GPUIndex: 0, MemoryBytes: 8 * gib, ComputeMaxMilli: 1000}
 	now := v1.Limits{GPUIndex: 0, MemoryBytes: 12 * gib, ComputeMilli: 400, ComputeMaxMilli: 600}
+	if r.HostMemory != "" {
+		now = old
+		now.HostMemoryBytes = 4 * gib
+	}
 	if r.Soft {
 		now = old
 		now.MemoryBytes++
@@ -134,6 +143,9 @@ func (b backend) Daemon(context.Context) v1.Daemon {
 	if b.empty {
 		d.Reason = "start libnvidia-ml.so.1: not found: no usable driver"
 		return d
+	}
+	if b.host {
+		d.HostMemoryBytes, d.HostMemoryPromisedBytes = 64*gib, 16*gib
 	}
 	d.DriverVersion, d.Simulated, d.Containers = "575.57.08", true, 4
 	d.Warnings = []string{"record of container abc set aside: not a record"}
@@ -167,7 +179,7 @@ func call(args ...string) (out, errs string, status int, argv []string) {
 }
 
 func TestGolden(t *testing.T) {
-	full, empty := serve(t, backend{}), serve(t, backend{empty: true})
+	full, empty, host := serve(t, backend{}), serve(t, backend{empty: true}), serve(t, backend{host: true})
 	for name, tc := range map[string]struct {
 		socket string
 		args   []string
@@ -209,6 +221,13 @@ func TestGolden(t *testing.T) {
 		"set-profile":     {full, []string{"set", "llm", "--gpu-profile", "1of4"}, 0},
 		"set-no-profile":  {full, []string{"set", "llm", "--gpu-profile", "quarter"}, 2},
 		"set-both":        {full, []string{"set", "llm", "--gpu-profile", "1of4", "--gpu-memory", "8g"}, 2},
+		"set-host":        {full, []string{"set", "llm", "--gpu-host-memory", "4g"}, 0},
+		"set-host-unit":   {full, []string{"set", "llm", "--gpu-host-memory", "25%"}, 2},
+		"ps-host":         {host, []string{"ps"}, 0},
+		"ps-host-wide":    {host, []string{"ps", "-o", "wide"}, 0},
+		"ps-host-json":    {host, []string{"ps", "-o", "json"}, 0},
+		"inspect-host":    {host, []string{"inspect", "llm"}, 0},
+		"daemon-host":     {host, []string{"daemon"}, 0},
 		"config":          {full, []string{"config"}, 0},
 		"config-unknown":  {full, []string{"config", "show"}, 2},
 		"set-bad-flag":    {full, []string{"set", "llm", "--memory", "8Gi"}, 2},

@@ -53,6 +53,9 @@ func daemonTable(out io.Writer, d v1.Daemon) error {
 		driver = "none"
 	}
 	fmt.Fprintf(out, "gpushared %s, pid %d, at unix://%s\ndriver %s, %d containers\n", d.Version, d.PID, d.Socket, driver, d.Containers)
+	if d.HostMemoryBytes > 0 || d.HostMemoryPromisedBytes > 0 {
+		fmt.Fprintf(out, "host memory lent to containers: %s of %s promised\n", quantity.FormatBytes(d.HostMemoryPromisedBytes), quantity.FormatBytes(d.HostMemoryBytes))
+	}
 	if d.Reason != "" {
 		fmt.Fprintf(out, "no usable GPU: %s\n", d.Reason)
 	}

@@ -100,13 +100,17 @@ func inspectText(out io.Writer, c v1.Container) {
 	}
 	s.line("State", "%s, %s since %s, first process %s", condition(c), c.Phase, stamp(c.Created), orNone(c.PID))
 	s.line("Asked", "%s", asked(d.Asked, c.Source))
-	for _, l := range []struct{ key, name string }{{v1.LimitProfile, "profile"}, {v1.LimitMemory, "memory"}, {v1.LimitCompute, "compute"}, {v1.LimitComputeMax, "compute-max"}} {
+	for _, l := range []struct{ key, name string }{{v1.LimitProfile, "profile"}, {v1.LimitMemory, "memory"}, {v1.LimitCompute, "compute"}, {v1.LimitComputeMax, "compute-max"}, {v1.LimitHostMemory, "host-memory"}} {
 		if w, ok := d.Set[l.key]; ok {
 			s.line("Set", "%s %s by gpushare set, %s", l.name, w.Word, stamp(w.Time))
 		}
 	}
 	for _, g := range c.GPUs {
 		inspectGPU(s, g)
+	}
+	if c.HostMemoryLimitBytes > 0 || c.HostMemoryUsedBytes > 0 {
+		s.line("Host memory", "%s of %s (%d B) hold what does not fit; the GPU reads and writes it over its bus, far slower than its own",
+			quantity.FormatBytes(c.HostMemoryUsedBytes), quantity.FormatBytes(c.HostMemoryLimitBytes), c.HostMemoryLimitBytes)
 	}
 	if c.ExportTables > 0 {
 		s.line("Unknown", "%d private driver tables were handed out; calls through them are not seen", c.ExportTables)
@@ -181,7 +185,7 @@ func orNone(pid int) string {
 func asked(r v1.Request, source string) string {
 	var out []string
 	for _, w := range []struct{ name, word string }{
-		{"profile", r.Profile}, {"memory", r.Memory}, {"compute", r.Compute}, {"compute-max", r.ComputeMax}, {"gpu", r.GPU},
+		{"profile", r.Profile}, {"memory", r.Memory}, {"compute", r.Compute}, {"compute-max", r.ComputeMax}, {"host-memory", r.HostMemory}, {"gpu", r.GPU},
 	} {
 		if w.word != "" {
 			out = append(out, w.name+" "+w.word)

@@ -6,6 +6,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -55,15 +57,24 @@ func (t *terminal) psCommand() *cli.Command {
 	}
 }
 
-// psTable writes one row for each container and GPU.
+// psTable writes one row for each container and GPU. There is a column HOSTMEM if
+// any container has host memory.
 func psTable(out io.Writer, list v1.ContainerList, wide, full bool) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	lent := slices.ContainsFunc(list.Containers, func(c v1.Container) bool { return hostMemory(c) != "-" })
 	head := "CONTAINER\tENGINE\tGPU\tMEMORY\tCOMPUTE\tTHROTTLED\tDENIED\tSTATE"
 	if wide {
 		head = "CONTAINER\tID\tENGINE\tPID\tPROCS\tGPU\tUUID\tMEMORY\tPEAK\tDRIVER\tCOMPUTE\tTHROTTLED\tDENIED\tLAUNCHES\tSTATE"
 	}
+	if lent {
+		head = strings.Replace(head, "\tCOMPUTE", "\tHOSTMEM\tCOMPUTE", 1)
+	}
 	fmt.Fprintln(w, head)
 	for _, c := range list.Containers {
+		host := ""
+		if lent {
+			host = hostMemory(c) + "\t"
+		}
 		for _, g := range c.GPUs {
 			id := trunc(c.ID, full)
 			name := c.Name
@@ -71,20 +82,29 @@ func psTable(out io.Writer, list v1.ContainerList, wide, full bool) error {
 				name = id
 			}
 			if !wide {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\n", name, c.Engine, g.Index,
-					memory(g), compute(g), percent(g.ThrottledMilli), g.Denied, condition(c))
+				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s%s\t%s\t%d\t%s\n", name, c.Engine, g.Index,
+					memory(g), host, compute(g), percent(g.ThrottledMilli), g.Denied, condition(c))
 				continue
 			}
 			driver := "?"
 			if g.MemoryDriverBytes != nil {
 				driver = quantity.FormatBytes(*g.MemoryDriverBytes)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", name, id, c.Engine, c.PID, c.Processes,
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s%s\t%s\t%d\t%d\t%s\n", name, id, c.Engine, c.PID, c.Processes,
 				g.Index, g.UUID, memory(g), quantity.FormatBytes(g.MemoryPeakBytes), driver,
-				compute(g), percent(g.ThrottledMilli), g.Denied, g.Launches, condition(c))
+				host, compute(g), percent(g.ThrottledMilli), g.Denied, g.Launches, condition(c))
 		}
 	}
 	return w.Flush()
+}
+
+// hostMemory is use and limit of the host's memory; the container's, so the same
+// for each of its GPUs.
+func hostMemory(c v1.Container) string {
+	if c.HostMemoryLimitBytes == 0 && c.HostMemoryUsedBytes == 0 {
+		return "-"
+	}
+	return part(c.HostMemoryUsedBytes, c.HostMemoryLimitBytes)
 }
 
 func trunc(id string, full bool) string {
@@ -94,18 +114,21 @@ func trunc(id string, full bool) string {
 	return v1.ShortID(id)
 }
 
-// memory is use and limit in the limit's unit.
-func memory(g v1.ContainerGPU) string {
+// memory is use and limit of the GPU's memory.
+func memory(g v1.ContainerGPU) string { return part(g.MemoryUsedBytes, g.MemoryLimitBytes) }
+
+// part is use and limit in the limit's unit.
+func part(used, limit uint64) string {
 	for _, u := range []struct {
 		shift uint
 		unit  string
 	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
-		if g.MemoryLimitBytes >= 1<<u.shift {
+		if limit >= 1<<u.shift {
 			one := float64(uint64(1) << u.shift)
-			return fmt.Sprintf("%.1f/%.1f %s", float64(g.MemoryUsedBytes)/one, float64(g.MemoryLimitBytes)/one, u.unit)
+			return fmt.Sprintf("%.1f/%.1f %s", float64(used)/one, float64(limit)/one, u.unit)
 		}
 	}
-	return fmt.Sprintf("%d/%d B", g.MemoryUsedBytes, g.MemoryLimitBytes)
+	return fmt.Sprintf("%d/%d B", used, limit)
 }
 
 // compute is use and share: the guarantee, and the ceiling where it differs.

@@ -23,8 +23,8 @@ import (
 
 const runHelp = `gpushare run: start a container with a share of a GPU
 
-   gpushare run --gpu-memory SIZE [--gpu-compute SHARE] [--gpu-compute-max SHARE] [--gpu GPU] [--print] DOCKER-RUN-ARGUMENTS…
-   gpushare run --gpu-profile NAME [--gpu GPU] [--print] DOCKER-RUN-ARGUMENTS…
+   gpushare run --gpu-memory SIZE [--gpu-compute SHARE] [--gpu-compute-max SHARE] [--gpu-host-memory SIZE] [--gpu GPU] [--print] DOCKER-RUN-ARGUMENTS…
+   gpushare run --gpu-profile NAME [--gpu-host-memory SIZE] [--gpu GPU] [--print] DOCKER-RUN-ARGUMENTS…
 
 Examples:
    gpushare run --gpu-memory 8Gi --rm pytorch/pytorch python train.py
@@ -36,6 +36,7 @@ Examples:
    --gpu-compute SHARE       guaranteed share of the GPU's time: 30% or 0.3; without it there is no guarantee
    --gpu-compute-max SHARE   most GPU time that it may use; default: the guarantee, none if there is none
    --gpu-profile NAME        memory and compute by name: 1of2, 1of4, 1of6 (N of 1ofN fit on a GPU) or slice-4g
+   --gpu-host-memory SIZE    host memory for what does not fit into the limit: far slower, and only where the node lends it
    --gpu GPU                 auto (default), an index or a UUID; several with commas
    --print                   print the docker command instead of running it
 
@@ -102,7 +103,7 @@ const shortBools = "ditPq"
 // follows is the container's.
 func parseRun(args []string) (runRequest, error) {
 	var r runRequest
-	own := map[string]*string{"gpu-memory": &r.words.Memory, "gpu-compute": &r.words.Compute, "gpu-compute-max": &r.words.ComputeMax, "gpu-profile": &r.words.Profile, "gpu": &r.gpu}
+	own := map[string]*string{"gpu-memory": &r.words.Memory, "gpu-compute": &r.words.Compute, "gpu-compute-max": &r.words.ComputeMax, "gpu-profile": &r.words.Profile, "gpu-host-memory": &r.words.HostMemory, "gpu": &r.gpu}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if a == "--" || len(a) < 2 || a[0] != '-' {
@@ -184,12 +185,16 @@ func (r runRequest) command() (argv []string, echo string, err error) {
 			memory = strictMemory(req.Memory.Bytes(0))
 		}
 	}
+	host := r.words.HostMemory
+	if _, err := quantity.ParseHostMemory(host, quantity.Strict); host != "" && err != nil {
+		host = strictMemory(req.HostBytes)
+	}
 	argv = []string{"docker", "run", "--runtime=gpushare"}
 	var understood []string
 	for _, w := range []struct{ name, value, text string }{
 		{"GPUSHARE_MEMORY", memory, "memory " + shown}, {"GPUSHARE_PROFILE", r.words.Profile, "profile " + r.words.Profile},
 		{"GPUSHARE_COMPUTE", r.words.Compute, "compute " + r.words.Compute}, {"GPUSHARE_COMPUTE_MAX", r.words.ComputeMax, "at most " + r.words.ComputeMax},
-		{"GPUSHARE_GPU", r.gpu, "GPU " + r.gpu},
+		{"GPUSHARE_HOST_MEMORY", host, "host memory " + quantity.FormatBytes(req.HostBytes)}, {"GPUSHARE_GPU", r.gpu, "GPU " + r.gpu},
 	} {
 		if w.value != "" {
 			argv = append(argv, "-e", w.name+"="+w.value)

@@ -23,6 +23,7 @@ func (t *terminal) setCommand() *cli.Command {
 			&cli.StringFlag{Name: "gpu-compute", Usage: "guaranteed `SHARE` of the GPU's time, like 30% or 0.3"},
 			&cli.StringFlag{Name: "gpu-compute-max", Usage: "most GPU time that it may use, a `SHARE` or none"},
 			&cli.StringFlag{Name: "gpu-profile", Usage: "memory and compute by `NAME`, like 1of4 or slice-4g, instead of the three above"},
+			&cli.StringFlag{Name: "gpu-host-memory", Usage: "host memory for what does not fit into the limit, `SIZE` like 8Gi, 0B for none"},
 			&cli.BoolFlag{Name: "soft", Usage: "allow a memory limit below what is in use: nothing is taken away, new allocations are refused"},
 			outputFlag("table or json"),
 		},
@@ -40,9 +41,9 @@ func (t *terminal) set(c *cli.Context) error {
 	}
 	req := v1.ResizeRequest{
 		Memory: c.String("gpu-memory"), Compute: c.String("gpu-compute"), ComputeMax: c.String("gpu-compute-max"),
-		Profile: c.String("gpu-profile"), Soft: c.Bool("soft"), CommandLine: true,
+		Profile: c.String("gpu-profile"), HostMemory: c.String("gpu-host-memory"), Soft: c.Bool("soft"), CommandLine: true,
 	}
-	for _, name := range []string{"gpu-memory", "gpu-compute", "gpu-compute-max", "gpu-profile"} {
+	for _, name := range []string{"gpu-memory", "gpu-compute", "gpu-compute-max", "gpu-profile", "gpu-host-memory"} {
 		if c.IsSet(name) && c.String(name) == "" {
 			return usagef("--%s is empty; see: gpushare set --help", name)
 		}
@@ -74,8 +75,13 @@ func (t *terminal) set(c *cli.Context) error {
 // checkWords reads the quantities here too, so that a mistake is marked where it
 // was typed.
 func checkWords(req v1.ResizeRequest) error {
-	if req.Memory == "" && req.Compute == "" && req.ComputeMax == "" && req.Profile == "" {
-		return usagef("nothing to change: give --gpu-memory, --gpu-compute, --gpu-compute-max or --gpu-profile")
+	if req.Memory == "" && req.Compute == "" && req.ComputeMax == "" && req.Profile == "" && req.HostMemory == "" {
+		return usagef("nothing to change: give --gpu-memory, --gpu-compute, --gpu-compute-max, --gpu-profile or --gpu-host-memory")
+	}
+	if req.HostMemory != "" {
+		if _, err := quantity.ParseHostMemory(req.HostMemory, quantity.Docker); err != nil {
+			return flagError(&limiter.FieldError{Field: "host-memory", Err: err})
+		}
 	}
 	if req.Profile != "" {
 		_, err := limiter.Parse(limiter.Words{Memory: req.Memory, Compute: req.Compute, ComputeMax: req.ComputeMax, Profile: req.Profile}, quantity.Docker)
@@ -118,6 +124,7 @@ func changes(old, now v1.Limits) string {
 		from, to = fmt.Sprintf("%d B", old.MemoryBytes), fmt.Sprintf("%d B", now.MemoryBytes)
 	}
 	add("memory", from, to)
+	add("host-memory", quantity.FormatBytes(old.HostMemoryBytes), quantity.FormatBytes(now.HostMemoryBytes))
 	add("compute", guarantee(old.ComputeMilli), guarantee(now.ComputeMilli))
 	add("compute-max", ceiling(old.ComputeMaxMilli), ceiling(now.ComputeMaxMilli))
 	if out == "" {

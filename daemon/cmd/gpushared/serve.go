@@ -88,10 +88,11 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 // policyOf is the part of config.toml that decides about claims.
 func policyOf(cfg *config.Config) (daemon.Policy, error) {
 	env, annotation, err := cfg.Cap.Parse()
+	host, hostErr := cfg.HostBytes()
 	return daemon.Policy{
-		EnvCap: env, AnnotationCap: annotation,
+		EnvCap: env, AnnotationCap: annotation, HostMemoryBytes: host,
 		Privileged: cfg.Override.Privileged, HostNamespaces: cfg.Override.HostNamespaces,
-	}, err
+	}, errors.Join(err, hostErr)
 }
 
 // serveGuarded serves until ctx ends or the guard finds that there is no sense
