@@ -46,6 +46,15 @@ static inline void *harness_symbol(const char *name)
 	return p;
 }
 
+// HAS(name) tells whether the driver has a function: programs ask before they call one
+// that is newer than the oldest driver.
+#define HAS(name) harness_has(#name)
+
+static inline int harness_has(const char *name)
+{
+	return dlsym(dlopen("libcuda.so.1", RTLD_NOW), name) != NULL;
+}
+
 // What a program has said is seen when it crashes, too.
 static __attribute__((constructor)) void harness_say_at_once(void)
 {

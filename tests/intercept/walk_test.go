@@ -204,11 +204,14 @@ func (w *walker) walk(h hooked) (costs bool) {
 		w.errorf("ready: %d", r[0])
 		return false
 	}
-	defer func() {
-		if r := w.ask("done %s", h.symbol); r[0] != 0 {
-			w.errorf("done: %d", r[0])
-		}
-	}()
+	costs = w.walkReady(h, bytes)
+	if r := w.ask("done %s", h.symbol); r[0] != 0 {
+		w.errorf("done: %d", r[0])
+	}
+	return costs
+}
+
+func (w *walker) walkReady(h hooked, bytes uint64) (costs bool) {
 	before := w.figures("before")
 	if not := w.take(bytes); not != 0 {
 		w.notSimulated(before, not)

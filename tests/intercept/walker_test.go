@@ -117,6 +117,9 @@ func (w *walker) ask(format string, args ...any) []int {
 	w.t.Helper()
 	fmt.Fprintf(w.in, format+"\n", args...)
 	line := w.line()
+	if name, is := strings.CutPrefix(line, "no "); is {
+		panic(lacks(name))
+	}
 	var got []int
 	for _, f := range strings.Fields(line) {
 		n, err := strconv.Atoi(f)
@@ -126,6 +129,26 @@ func (w *walker) ask(format string, args ...any) []int {
 		got = append(got, n)
 	}
 	return got
+}
+
+// lacks is what ask panics with where a driver lacks a function that a row needs.
+type lacks string
+
+// lacking walks and returns the name of the function for whose lack that ended, if so.
+func (w *walker) lacking(walk func()) (name string) {
+	w.t.Helper()
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case lacks:
+			name = string(e)
+			w.renew()
+		default:
+			panic(e)
+		}
+	}()
+	walk()
+	return ""
 }
 
 // take makes the row's call and checks that a failed one leaves its results alone.

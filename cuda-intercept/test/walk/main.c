@@ -39,6 +39,11 @@ static const struct walk_name *name_of(const char *symbol)
 	return NULL;
 }
 
+static void *by_handle(const char *symbol)
+{
+	return dlsym(dlopen("libcuda.so.1", RTLD_NOW), symbol);
+}
+
 static void *by_get(const struct walk_name *n)
 {
 	void *fn = NULL;
@@ -63,7 +68,7 @@ static void *by_way(const struct walk_name *n)
 		return dlvsym(RTLD_DEFAULT, n->symbol, "libcuda.so.1");
 	if (!strcmp(way, "get"))
 		return by_get(n);
-	return harness_symbol(n->symbol);
+	return by_handle(n->symbol);
 }
 
 void *walk_symbol(const char *symbol)
@@ -78,7 +83,7 @@ static int can(const char *symbol)
 	const struct walk_name *n = name_of(symbol);
 	void *fn = n ? by_way(n) : NULL;
 
-	return !fn ? 0 : fn == harness_symbol(symbol) ? 1 : -1;
+	return !fn ? 0 : fn == by_handle(symbol) ? 1 : -1;
 }
 
 static int untouched(void)
