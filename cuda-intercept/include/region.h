@@ -155,7 +155,8 @@ struct gs_ledger_header {
 	uint32_t guessing;
 	uint8_t pad0[4];
 	struct gs_gpu_account gpu[16];
-	uint8_t pad1[1984];
+	uint64_t dying_ns;
+	uint8_t pad1[1976];
 };
 _Static_assert(offsetof(struct gs_ledger_header, magic) == 0, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, version) == 4, "layout");
@@ -171,6 +172,7 @@ _Static_assert(offsetof(struct gs_ledger_header, share_high) == 48, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, guess_mark) == 52, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, guessing) == 56, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, gpu) == 64, "layout");
+_Static_assert(offsetof(struct gs_ledger_header, dying_ns) == 2112, "layout");
 _Static_assert(sizeof(struct gs_ledger_header) == 4096, "layout");
 
 struct gs_slot {

@@ -65,15 +65,45 @@ static uint64_t guesses(unsigned gpu, uint32_t done)
 	return sum;
 }
 
+// A word from here on is nobody's bytes: the file is writable by the program.
+#define DAMAGED (UINT64_MAX / GS_SLOT_COUNT)
+
+// used_by_all sums a column. It is what an allocation waits for, so the words are read
+// one after the other without a check each: no sum of sound ones can wrap.
+static uint64_t used_by_all(unsigned gpu)
+{
+	const _Atomic(uint64_t) *word = gs_slot_used(gpu, 0), *end = word + gs_slots_high();
+	uint64_t sum[4] = {0}, all = 0;
+
+	// The caller's own addition comes before the reads: see ledger.h.
+	atomic_thread_fence(memory_order_seq_cst);
+	for (; word + 3 < end; word += 4) {
+		uint64_t a = atomic_load_explicit(word, memory_order_relaxed);
+		uint64_t b = atomic_load_explicit(word + 1, memory_order_relaxed);
+		uint64_t c = atomic_load_explicit(word + 2, memory_order_relaxed);
+		uint64_t d = atomic_load_explicit(word + 3, memory_order_relaxed);
+
+		sum[0] += a;
+		sum[1] += b;
+		sum[2] += c;
+		sum[3] += d;
+		all |= a | b | c | d;
+	}
+	for (; word < end; word++) {
+		uint64_t a = atomic_load_explicit(word, memory_order_relaxed);
+
+		sum[0] += a;
+		all |= a;
+	}
+	return all >= DAMAGED ? UINT64_MAX : sum[0] + sum[1] + sum[2] + sum[3];
+}
+
 uint64_t gs_ledger_sum(unsigned gpu)
 {
 	// Before the growth that contains the guesses which it ends.
-	uint32_t high = gs_slots_high(), done = gs_settle_done(gpu);
-	uint64_t sum = 0;
+	uint32_t done = gs_settle_done(gpu);
+	uint64_t sum = used_by_all(gpu);
 
-	for (uint32_t slot = 0; slot < high; slot++)
-		if (__builtin_add_overflow(sum, atomic_load(gs_slot_used(gpu, slot)), &sum))
-			return UINT64_MAX;
 	if (gs_guesses_stand(done))
 		sum = plus(sum, guesses(gpu, done));
 	return plus(sum, beside_slots(gpu));
@@ -138,6 +168,12 @@ static void pause_rounds(unsigned rounds)
 #endif
 }
 
+// others_hold tells whether any of sum is other processes'.
+static bool others_hold(unsigned gpu, uint64_t sum)
+{
+	return sum > plus(atomic_load(own_word(gpu)), gs_growth(gpu));
+}
+
 // try_charge charges if it fits. What does not fit because of a neighbour's
 // attempt that is about to be taken back is tried again.
 static bool try_charge(unsigned gpu, uint64_t bytes, uint64_t limit)
@@ -151,6 +187,8 @@ static bool try_charge(unsigned gpu, uint64_t bytes, uint64_t limit)
 			if (add_and_check(gpu, bytes, limit))
 				return true;
 		} else {
+			if (!others_hold(gpu, sum))
+				return false;
 			pause_rounds(4);
 			if (gs_ledger_sum(gpu) == sum)
 				return false; // full, and nobody moves
@@ -170,16 +208,12 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-static bool others_hold(unsigned gpu)
-{
-	return gs_ledger_sum(gpu) > plus(atomic_load(own_word(gpu)), gs_growth(gpu));
-}
 
 // look_for_the_dead sweeps, and waits for its turn to if it has not done so for
 // long.
 static void look_for_the_dead(unsigned gpu)
 {
-	uint64_t due = others_hold(gpu) ? gs_slots_sweep() : 0;
+	uint64_t due = others_hold(gpu, gs_ledger_sum(gpu)) ? gs_slots_sweep() : 0;
 	uint64_t last = atomic_load(&last_patience);
 	struct timespec t;
 	uint64_t now;
@@ -195,6 +229,21 @@ static void look_for_the_dead(unsigned gpu)
 	// marks that the first has not made yet.
 	if (gs_slots_sweep())
 		sleep_ns(WAIT_STEP_NS);
+}
+
+// hopeless tells whether looking for the dead would find nothing, so that a full GPU is
+// refused at once.
+static bool hopeless(unsigned gpu)
+{
+	uint64_t last = atomic_load_explicit(&last_patience, memory_order_relaxed);
+	struct timespec t;
+
+	if (!others_hold(gpu, gs_ledger_sum(gpu)))
+		return true;
+	if (!last || !gs_slots_settled())
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec - last < PATIENCE_NS;
 }
 
 // charge_slowly is for a full GPU: look for the dead, and wait for those whose
@@ -223,6 +272,8 @@ uint64_t gs_ledger_living(unsigned gpu)
 	uint64_t living;
 
 	gs_slots_sweep();
+	if (gs_slots_settled())
+		return gs_ledger_sum(gpu);
 	gs_slots_dying(gpu, &living);
 	return plus(living, beside_slots(gpu));
 }
@@ -235,7 +286,7 @@ int gs_ledger_charge(unsigned gpu, uint64_t bytes)
 
 	if (!bytes)
 		return 0;
-	ok = bytes <= limit && (try_charge(gpu, bytes, limit) || charge_slowly(gpu, bytes, limit));
+	ok = bytes <= limit && (try_charge(gpu, bytes, limit) || (!hopeless(gpu) && charge_slowly(gpu, bytes, limit)));
 	errno = saved;
 	return ok ? 0 : -ENOMEM;
 }

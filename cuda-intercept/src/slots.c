@@ -114,8 +114,10 @@ static void visit(int fd, uint32_t slot)
 	now = now_ns();
 	if (!holds_bytes(slot) || (died && died <= now && now - died >= GS_REAP_GRACE))
 		clear(slot);
-	else if (!died || died > now)
+	else if (!died || died > now) {
 		__atomic_store_n(&s->died_ns, now, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&gs_self.ledger->dying_ns, now, __ATOMIC_SEQ_CST);
+	}
 	set_lock(fd, slot, F_UNLCK);
 }
 
@@ -209,9 +211,25 @@ int gs_slots_take(void)
 
 // ---- finding dead slots -----------------------------------------------------
 
+// all_given_back notes that no slot is dying, unless one was found since dying was
+// read.
+static void all_given_back(uint64_t dying)
+{
+	if (dying)
+		__atomic_compare_exchange_n(&gs_self.ledger->dying_ns, &dying, 0, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED);
+}
+
+static bool is_dying(uint32_t slot)
+{
+	return __atomic_load_n(&gs_slot_at(slot)->died_ns, __ATOMIC_RELAXED) != 0;
+}
+
 uint64_t gs_slots_sweep(void)
 {
 	struct gs_ledger_header *h = gs_self.ledger;
+	uint64_t dying = __atomic_load_n(&h->dying_ns, __ATOMIC_SEQ_CST);
+	bool any = false;
 	uint64_t last = __atomic_load_n(&h->swept_ns, __ATOMIC_RELAXED);
 	uint64_t now = now_ns();
 	uint32_t high = gs_slots_high(), slot, left = GS_SWEEP_MAX;
@@ -233,31 +251,45 @@ uint64_t gs_slots_sweep(void)
 		if ((int32_t)slot == gs_self.slot || !holds_bytes(slot))
 			continue;
 		visit(fd, slot);
+		any |= is_dying(slot);
 		left--;
 	}
+	if (left && !any)
+		all_given_back(dying);
 	__atomic_store_n(&h->sweep_next, slot, __ATOMIC_RELAXED);
 	close(fd);
 	errno = saved;
 	return 0;
 }
 
+bool gs_slots_settled(void)
+{
+	uint64_t last = __atomic_load_n(&gs_self.ledger->swept_ns, __ATOMIC_RELAXED), now = now_ns();
+
+	return !__atomic_load_n(&gs_self.ledger->dying_ns, __ATOMIC_SEQ_CST) && last <= now && now - last < GS_SWEEP_INTERVAL;
+}
+
 void gs_slots_reap(void)
 {
+	uint64_t dying = __atomic_load_n(&gs_self.ledger->dying_ns, __ATOMIC_SEQ_CST);
 	uint32_t high = gs_slots_high();
+	bool any = false;
 	int fd = -1, saved = errno;
 
 	for (uint32_t slot = 0; slot < high; slot++) {
-		if ((int32_t)slot == gs_self.slot ||
-		    !__atomic_load_n(&gs_slot_at(slot)->died_ns, __ATOMIC_RELAXED))
+		if ((int32_t)slot == gs_self.slot || !is_dying(slot))
 			continue;
 		if (fd < 0)
 			fd = gs_attach_open_ledger();
 		if (fd < 0)
 			break;
 		visit(fd, slot);
+		any |= is_dying(slot);
 	}
 	if (fd >= 0)
 		close(fd);
+	if (!any)
+		all_given_back(dying);
 	errno = saved;
 }
 

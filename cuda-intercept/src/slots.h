@@ -85,6 +85,10 @@ uint64_t gs_slot_guessed(unsigned gpu, uint32_t slot, uint32_t done);
 // gs_slots_reap gives marked slots back whose grace is over.
 void gs_slots_reap(void);
 
+// gs_slots_settled tells whether there is nobody to look for: a sweep is not due,
+// and no slot is known to be dying.
+bool gs_slots_settled(void);
+
 // gs_slots_dying tells whether slots that are marked dead hold bytes on gpu. It
 // sets ret_living to the bytes of the others, guesses included.
 bool gs_slots_dying(unsigned gpu, uint64_t *ret_living);

@@ -240,7 +240,10 @@ type LedgerHeader struct {
 	Guessing uint32
 	_        [4]byte
 	GPU      [MaxGPUs]GPUAccount
-	_        [LedgerHeaderSize - 64 - MaxGPUs*128]byte
+	// DyingNs is the CLOCK_MONOTONIC time at which a slot was last found dead with
+	// bytes in it, in nanoseconds; 0 once all such slots have been given back.
+	DyingNs uint64
+	_       [LedgerHeaderSize - 64 - MaxGPUs*128 - 8]byte
 }
 
 // Slot is one process of the container.

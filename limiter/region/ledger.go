@@ -216,6 +216,7 @@ func (l *Ledger) mourned(slot int) bool {
 	}
 	binary.NativeEndian.PutUint64(mark, now)
 	_, _ = l.f.WriteAt(mark, off)
+	_, _ = l.f.WriteAt(mark, int64(unsafe.Offsetof(LedgerHeader{}.DyingNs)))
 	return false
 }
 

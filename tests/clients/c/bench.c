@@ -4,16 +4,17 @@
 /*
  * bench: what driver calls cost, measured from the program's side.
  *
- *   bench --op OP [--count N] [--kernel NAME] [--gpu N] [--via WAY]
+ *   bench --op OP [--count N] [--kernel NAME] [--gpu N] [--via WAY] [--bytes N] [--beside N]
  *
  * OP is one of
- *   alloc    cuMemAlloc of 1 MiB and cuMemFree, a pair
- *   reject   a cuMemAlloc that is refused for want of memory
+ *   alloc    cuMemAlloc of 1 MiB, or --bytes, and cuMemFree, a pair
+ *   reject   a cuMemAlloc of 64 TiB, or --bytes, that is refused for want of memory
  *   launch   cuLaunchKernel; drains the stream outside the measured part
  *   info     cuMemGetInfo
  *   start    cuInit to the first context, once
  *   facts    prints the device's UUID and the bytes that a context takes
- * and the result is one line "OP p50 NS p99 NS mean NS count N".
+ * --beside is how many other processes hold 2 MiB without a context and wait meanwhile.
+ * The result is one line "OP p50 NS p99 NS mean NS count N".
  */
 #define _GNU_SOURCE
 #include "cu.h"
@@ -66,28 +67,28 @@ static void report(const char *op)
            taken);
 }
 
-static void bench_alloc(int count)
+static void bench_alloc(int count, size_t bytes)
 {
     for (int i = 0; i < count; i++) {
         unsigned long long begin = now_ns();
         CUdeviceptr p;
 
-        cu_must(cu.MemAlloc(&p, 1 << 20), "cuMemAlloc");
+        cu_must(cu.MemAlloc(&p, bytes), "cuMemAlloc");
         cu_must(cu.MemFree(p), "cuMemFree");
         sample(begin);
     }
 }
 
-static void bench_reject(int count)
+static void bench_reject(int count, size_t bytes)
 {
     for (int i = 0; i < count; i++) {
         unsigned long long begin = now_ns();
         CUdeviceptr p;
-        CUresult rc = cu.MemAlloc(&p, 1ULL << 46); /* 64 TiB: more than any limit or device */
+        CUresult rc = cu.MemAlloc(&p, bytes);
 
         sample(begin);
         if (rc != CUDA_ERROR_OUT_OF_MEMORY) {
-            fprintf(stderr, "bench: 64 TiB: %s\n", cu_name(rc));
+            fprintf(stderr, "bench: %zu bytes: %s\n", bytes, cu_name(rc));
             exit(4);
         }
     }
@@ -159,6 +160,40 @@ static void facts(CUdevice dev, int gpu)
     printf("\ncontext %llu\nname %s\n", own_bytes(gpu), name);
 }
 
+/* Starts n processes that hold memory until this one ends. */
+static void stand_beside(int n, int gpu, const char *via)
+{
+    CUmemAllocationProp what = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu},
+    };
+    CUmemGenericAllocationHandle handle;
+    int ready[2], end[2];
+    char b;
+
+    if (pipe(ready) || pipe(end))
+        exit(1);
+    for (int i = 0; i < n; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            exit(1);
+        if (pid)
+            continue;
+        close(end[1]);
+        cu_load(via);
+        cu_must(cu.Init(0), "cuInit");
+        cu_must(cu.MemCreate(&handle, 2 << 20, &what, 0), "cuMemCreate");
+        if (write(ready[1], "", 1) != 1 || read(end[0], &b, 1) != 0)
+            _exit(1);
+        _exit(0);
+    }
+    close(ready[1]);
+    for (int i = 0; i < n; i++)
+        if (read(ready[0], &b, 1) != 1)
+            exit(1);
+}
+
 static const char *value(char **argv, int *i)
 {
     if (!argv[*i + 1]) {
@@ -172,7 +207,8 @@ int main(int argc, char **argv)
 {
     const char *op = "launch", *kernel = "bench", *via = NULL;
     unsigned long long begin;
-    int count = 10000, gpu = 0;
+    int count = 10000, gpu = 0, beside = 0;
+    size_t bytes = 0;
     CUdevice dev;
 
     for (int i = 1; i < argc; i++) {
@@ -186,6 +222,10 @@ int main(int argc, char **argv)
             gpu = atoi(value(argv, &i));
         else if (!strcmp(argv[i], "--via"))
             via = value(argv, &i);
+        else if (!strcmp(argv[i], "--bytes"))
+            bytes = strtoull(value(argv, &i), NULL, 10);
+        else if (!strcmp(argv[i], "--beside"))
+            beside = atoi(value(argv, &i));
         else {
             fprintf(stderr, "bench: do not know \"%s\"\n", argv[i]);
             return 2;
@@ -196,15 +236,16 @@ int main(int argc, char **argv)
     samples = calloc((size_t)count, sizeof *samples);
     if (!samples)
         return 1;
+    stand_beside(beside, gpu, via);
     begin = now_ns();
     cu_load(via);
     dev = cu_open(gpu);
     if (!strcmp(op, "start"))
         sample(begin);
     else if (!strcmp(op, "alloc"))
-        bench_alloc(count);
+        bench_alloc(count, bytes ? bytes : 1 << 20);
     else if (!strcmp(op, "reject"))
-        bench_reject(count);
+        bench_reject(count, bytes ? bytes : 1ULL << 46);
     else if (!strcmp(op, "launch"))
         bench_launch(count, kernel);
     else if (!strcmp(op, "info"))

@@ -31,6 +31,7 @@
     X(MemAllocManaged, cuMemAllocManaged, "cuMemAllocManaged") \
     X(MemAllocAsync, cuMemAllocAsync, "cuMemAllocAsync") \
     X(MemFree, cuMemFree_v2, "cuMemFree") \
+    X(MemCreate, cuMemCreate, "cuMemCreate") \
     X(MemGetInfo, cuMemGetInfo_v2, "cuMemGetInfo") \
     X(MemcpyHtoD, cuMemcpyHtoD_v2, "cuMemcpyHtoD") \
     X(MemcpyDtoH, cuMemcpyDtoH_v2, "cuMemcpyDtoH") \
