@@ -16,7 +16,7 @@
 
 // Dead slots without bytes that a starting process tries before it takes a new
 // one: keeps slot_high, and with it the cost of a sum, near the processes alive.
-#define TRY_EMPTY 16
+#define TRY_EMPTY 4
 
 static uint64_t now_ns(void)
 {
