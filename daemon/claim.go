@@ -219,7 +219,7 @@ func (m *Manager) placesLocked(gpus []gpuInfo, besides string) []place.GPU {
 	for _, g := range gpus {
 		out = append(out, place.GPU{
 			Index: g.Index, UUID: g.UUID, Name: g.Name, UsableBytes: g.usable(),
-			ContextBytes: g.contextBytes, Measured: g.measured,
+			ContextBytes: g.costs.ContextBytes, Measured: g.measured,
 			Promised: limiter.Sum(limits[g.UUID]), Err: g.Err,
 		})
 	}
@@ -247,6 +247,8 @@ func (m *Manager) placeLocked(req v1.ClaimRequest, claimant proc.ID, host uint64
 		pages = append(pages, region.GPULimit{
 			UUID: info.uuid, MemoryLimit: g.Limit.MemoryBytes, ContextBytes: g.GPU.ContextBytes,
 			ComputeMilli: g.Limit.ComputeMilli, CeilingMilli: g.Limit.CeilingMilli,
+			NextContextBytes: info.costs.NextContextBytes, BlockBytes: info.costs.BlockBytes, ModuleBytes: info.costs.ModuleBytes,
+			StackThreads: info.costs.StackThreads, GraphNodeBytes: info.costs.GraphNodeBytes,
 		})
 	}
 	if err := directory.Remove(m.containersDir(), req.ID); err != nil { // a leftover

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
+	"github.com/gpushare/gpushare/daemon/calibrate"
 	"github.com/gpushare/gpushare/daemon/directory"
 	"github.com/gpushare/gpushare/daemon/event"
 	"github.com/gpushare/gpushare/daemon/nvml"
@@ -54,8 +55,8 @@ type Options struct {
 	// Libraries returns the versioned directory of our libraries that containers
 	// get which start now; may be nil.
 	Libraries func() (string, error)
-	// Measure finds out what a context costs on a GPU, in bytes.
-	Measure func(ctx context.Context, uuid string) (uint64, error)
+	// Measure finds out what contexts and the like cost on a GPU.
+	Measure func(ctx context.Context, uuid string) (calibrate.Figures, error)
 	Log     *slog.Logger
 }
 

@@ -23,7 +23,7 @@ const (
 	refreshAge = 10 * time.Second
 	// sampleAge is how old a GPU's figures may be to be shown again.
 	sampleAge = 500 * time.Millisecond
-	// measureTime bounds the measuring of one context.
+	// measureTime bounds the measuring of one GPU.
 	measureTime = 10 * time.Second
 	// measureAgain is the time after which a measurement that failed is retried.
 	measureAgain = time.Minute
@@ -32,9 +32,11 @@ const (
 // gpuInfo is a GPU of the node.
 type gpuInfo struct {
 	nvml.Device
-	uuid         [16]byte
-	contextBytes uint64
-	measured     bool
+	uuid [16]byte
+	// costs are what contexts and the like take in advance; measured is false if only
+	// the default of a context is known.
+	costs    calibrate.Figures
+	measured bool
 }
 
 // node is the node's GPUs as the driver tells of them.
@@ -76,10 +78,10 @@ func (n *node) refresh(ctx context.Context) {
 	inv, err := n.opt.NVML.Inventory(ctx)
 	var gpus []gpuInfo
 	for _, d := range inv.Devices {
-		g := gpuInfo{Device: d, contextBytes: calibrate.Default}
+		g := gpuInfo{Device: d, costs: defaultCosts}
 		if g.Err == nil {
 			if g.uuid, g.Err = calibrate.ParseUUID(d.UUID); g.Err == nil {
-				g.contextBytes, g.measured = n.contextBytes(ctx, inv.DriverVersion, d)
+				g.costs, g.measured = n.costs(ctx, inv.DriverVersion, d)
 			}
 		}
 		gpus = append(gpus, g)
@@ -113,15 +115,18 @@ func merge(old, now []gpuInfo) []gpuInfo {
 	return out
 }
 
-// contextBytes returns what a context costs on the device, and whether that is
+// defaultCosts are those of a GPU that nothing could be measured on.
+var defaultCosts = calibrate.Figures{ContextBytes: calibrate.Default}
+
+// costs returns what contexts and the like cost on the device, and whether that is
 // measured. The caller holds reading.
-func (n *node) contextBytes(ctx context.Context, driver string, d nvml.Device) (uint64, bool) {
+func (n *node) costs(ctx context.Context, driver string, d nvml.Device) (calibrate.Figures, bool) {
 	if v, ok := n.cache.Get(driver, d.Name); ok {
 		return v, true
 	}
 	model := driver + "/" + d.Name
 	if at, ok := n.failed[model]; ok && time.Since(at) < measureAgain || n.opt.Measure == nil {
-		return calibrate.Default, false
+		return defaultCosts, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
@@ -129,13 +134,17 @@ func (n *node) contextBytes(ctx context.Context, driver string, d nvml.Device) (
 	if err != nil {
 		n.failed[model] = time.Now()
 		n.log.Warn("context size unknown, took the default", "gpu", d.UUID, "bytes", uint64(calibrate.Default), "err", err)
-		return calibrate.Default, false
+		return defaultCosts, false
 	}
 	delete(n.failed, model)
 	if err := n.cache.Put(driver, d.Name, v); err != nil {
-		n.log.Warn("context size not kept, it will be measured again", "err", err)
+		n.log.Warn("calibration not kept, it will be measured again", "err", err)
 	}
-	n.log.Info("context size measured", "gpu", d.UUID, "bytes", v)
+	n.log.Info("GPU calibrated", "gpu", d.UUID, "context_bytes", v.ContextBytes, "next_context_bytes", v.NextContextBytes, "block_bytes", v.BlockBytes,
+		"module_bytes", v.ModuleBytes, "stack_threads", v.StackThreads, "graph_node_bytes", v.GraphNodeBytes)
+	for _, why := range v.Unknown {
+		n.log.Warn("cost unknown, it is charged when the driver's figure shows it", "gpu", d.UUID, "err", why)
+	}
 	return v, true
 }
 

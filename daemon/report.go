@@ -245,7 +245,9 @@ func (m *Manager) describeNodeGPU(ctx context.Context, g gpuInfo, promised limit
 		Index: g.Index, UUID: g.UUID, Name: g.Name, Simulated: g.Simulated(),
 		MemoryTotalBytes: g.MemoryTotal, MemoryUsableBytes: g.usable(),
 		MemoryPromisedBytes: promised.MemoryBytes, ComputePromisedMilli: promised.ComputeMilli, Containers: promised.Containers,
-		ContextBytes: g.contextBytes, ContextMeasured: g.measured,
+		ContextBytes: g.costs.ContextBytes, ContextMeasured: g.measured,
+		NextContextBytes: g.costs.NextContextBytes, BlockBytes: g.costs.BlockBytes, ModuleBytes: g.costs.ModuleBytes,
+		StackThreads: g.costs.StackThreads, GraphNodeBytes: g.costs.GraphNodeBytes, CostsUnknown: slices.Clone(g.costs.Unknown),
 	}
 	if g.Err != nil {
 		row.Reason = g.Err.Error()

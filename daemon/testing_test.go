@@ -20,6 +20,7 @@ import (
 	"time"
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
+	"github.com/gpushare/gpushare/daemon/calibrate"
 	"github.com/gpushare/gpushare/daemon/directory"
 	"github.com/gpushare/gpushare/daemon/nvml"
 	"github.com/gpushare/gpushare/daemon/proc"
@@ -113,8 +114,10 @@ func (w *world) start() {
 	}
 	m, err := New(context.Background(), Options{
 		RunDir: filepath.Join(w.base, "run"), StateDir: filepath.Join(w.base, "state"), Default: w.share, Policy: w.policy, NVML: w.nvml,
-		Measure: func(context.Context, string) (uint64, error) { return overhead, nil },
-		Log:     slog.New(slog.NewTextHandler(log, nil)),
+		Measure: func(context.Context, string) (calibrate.Figures, error) {
+			return calibrate.Figures{ContextBytes: overhead}, nil
+		},
+		Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -15,8 +16,8 @@ import (
 )
 
 const (
-	cacheName    = "context-bytes.json"
-	cacheVersion = 1
+	cacheName    = "calibration.json"
+	cacheVersion = 2
 	maxCache     = 1 << 20
 )
 
@@ -24,18 +25,18 @@ const (
 // by one goroutine at a time.
 type Cache struct {
 	path    string
-	figures map[string]uint64
+	figures map[string]Figures
 }
 
 type cacheFile struct {
-	Version int               `json:"version"`
-	Bytes   map[string]uint64 `json:"context_bytes"`
+	Version int                `json:"version"`
+	Figures map[string]Figures `json:"figures"`
 }
 
 // OpenCache reads the cache in dir. A file that does not read back is as good as
 // none: the figures are measured again.
 func OpenCache(dir string) *Cache {
-	c := &Cache{path: filepath.Join(dir, cacheName), figures: make(map[string]uint64)}
+	c := &Cache{path: filepath.Join(dir, cacheName), figures: make(map[string]Figures)}
 	f, err := os.OpenFile(c.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return c
@@ -49,8 +50,8 @@ func OpenCache(dir string) *Cache {
 	if json.Unmarshal(raw, &file) != nil || file.Version != cacheVersion {
 		return c
 	}
-	for k, v := range file.Bytes {
-		if v > 0 && v <= MaxBytes {
+	for k, v := range file.Figures {
+		if v.sane() {
 			c.figures[k] = v
 		}
 	}
@@ -59,28 +60,45 @@ func OpenCache(dir string) *Cache {
 
 func key(driver, model string) string { return driver + "/" + model }
 
-// Get returns the figure in bytes, false if there is none.
-func (c *Cache) Get(driver, model string) (uint64, bool) {
+// sane reports whether the figures can have been measured.
+func (f Figures) sane() bool {
+	return f.ContextBytes > 0 && f.ContextBytes <= MaxBytes && f.NextContextBytes <= MaxBytes &&
+		f.BlockBytes <= maxBlock && f.BlockBytes&(f.BlockBytes-1) == 0 &&
+		f.ModuleBytes <= maxModule && f.StackThreads <= math.MaxUint32
+}
+
+// Get returns the figures, false if there are none.
+func (c *Cache) Get(driver, model string) (Figures, bool) {
 	v, ok := c.figures[key(driver, model)]
 	return v, ok
 }
 
-// Put keeps a figure, on disk too.
-func (c *Cache) Put(driver, model string, bytes uint64) error {
-	c.figures[key(driver, model)] = bytes
-	raw, err := json.MarshalIndent(cacheFile{Version: cacheVersion, Bytes: c.figures}, "", "  ")
+// Put keeps figures, on disk too. Those that lack one are kept until the daemon
+// ends: the next one tries again.
+func (c *Cache) Put(driver, model string, f Figures) error {
+	c.figures[key(driver, model)] = f
+	if len(f.Unknown) > 0 {
+		return nil
+	}
+	file := cacheFile{Version: cacheVersion, Figures: make(map[string]Figures)}
+	for k, v := range c.figures {
+		if len(v.Unknown) == 0 {
+			file.Figures[k] = v
+		}
+	}
+	raw, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
-		return fmt.Errorf("keep context size: %w", err)
+		return fmt.Errorf("keep calibration: %w", err)
 	}
 	tmp := c.path + ".new"
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
-		return fmt.Errorf("keep context size: %w", err)
+		return fmt.Errorf("keep calibration: %w", err)
 	}
 	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
-		return fmt.Errorf("keep context size: %w", err)
+		return fmt.Errorf("keep calibration: %w", err)
 	}
 	if err := os.Rename(tmp, c.path); err != nil {
-		return errors.Join(fmt.Errorf("keep context size: %w", err), os.Remove(tmp))
+		return errors.Join(fmt.Errorf("keep calibration: %w", err), os.Remove(tmp))
 	}
 	return nil
 }

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calibrate finds out what one CUDA context costs on a GPU in device
-// memory. The interception library charges that much before a context is made,
-// since no call announces it.
+// Package calibrate finds out what CUDA contexts, code, stacks and graphs cost on a
+// GPU in device memory. The interception library charges that much in advance, since
+// no call announces it.
 //
-// It is measured by making one, in a helper process, and asking the driver what
-// that process holds. A driver and a GPU model give one figure, so it is kept
-// for the next start.
+// It is measured by making one of each, in a helper process, and asking the driver
+// what that process holds. A driver and a GPU model give the same figures, so they
+// are kept for the next start.
 package calibrate
 
 import (
@@ -91,72 +91,23 @@ func (p *Prober) start(ctx context.Context) (*helper, error) {
 	return &helper{cmd: cmd, in: bufio.NewWriter(in), out: bufio.NewScanner(out), end: func() { in.Close(); _ = cmd.Wait() }}, nil
 }
 
-// say writes a line and returns the answer.
-func (h *helper) say(line string) (string, error) {
-	fmt.Fprintln(h.in, line)
+// say has the helper do a step and returns its number.
+func (h *helper) say(step string) (uint64, error) {
+	fmt.Fprintln(h.in, step)
 	if err := h.in.Flush(); err != nil {
-		return "", fmt.Errorf("talk to helper: %w", err)
+		return 0, fmt.Errorf("talk to helper: %w", err)
 	}
 	if !h.out.Scan() {
-		return "", errors.Join(errors.New("talk to helper: it ended"), h.out.Err())
+		return 0, errors.Join(errors.New("talk to helper: it ended"), h.out.Err())
 	}
-	return h.out.Text(), nil
-}
-
-// Measure returns what a context costs on the GPU, in bytes. It returns
-// ErrUnknown, with the reason, if ctx ends first or the driver does not say.
-func (p *Prober) Measure(ctx context.Context, uuid string) (uint64, error) {
-	bytes, err := p.measure(ctx, uuid)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = errors.New("the driver did not make a context in time")
-		}
-		return 0, fmt.Errorf("measure a context on %s: %w: %w", uuid, ErrUnknown, err)
-	}
-	return bytes, nil
-}
-
-func (p *Prober) measure(ctx context.Context, uuid string) (uint64, error) {
-	h, err := p.start(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer h.end()
-	before, err := p.NVML.Sample(ctx, uuid)
-	if err != nil {
-		return 0, err
-	}
-	answer, err := h.say(uuid)
-	if err != nil {
-		return 0, err
-	}
-	if text, failed := strings.CutPrefix(answer, "error "); failed {
+	if text, failed := strings.CutPrefix(h.out.Text(), "error "); failed {
 		return 0, errors.New(text)
 	}
-	after, err := p.NVML.Sample(ctx, uuid)
-	if err != nil {
-		return 0, err
+	var n uint64
+	if _, err := fmt.Sscanf(h.out.Text(), "ok %d", &n); err != nil {
+		return 0, fmt.Errorf("talk to helper: it says %.40q", h.out.Text())
 	}
-	bytes := cost(before, after, h.cmd.Process.Pid)
-	if bytes == 0 || bytes > MaxBytes {
-		return 0, fmt.Errorf("the driver's figures make it %d bytes", bytes)
-	}
-	_, _ = h.say("")
-	return bytes, nil
-}
-
-// cost is what the process holds by the driver's account: its own figure, else
-// what the device's total grew by; 0 if neither is known.
-func cost(before, after nvml.Sample, pid int) uint64 {
-	for _, q := range after.Processes {
-		if q.PID == pid && q.Known && q.Bytes > 0 {
-			return q.Bytes
-		}
-	}
-	if before.UsedKnown && after.UsedKnown && after.UsedBytes > before.UsedBytes {
-		return after.UsedBytes - before.UsedBytes + margin
-	}
-	return 0
+	return n, nil
 }
 
 // HelperCommand is the command that makes the running binary the helper.

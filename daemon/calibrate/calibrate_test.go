@@ -83,10 +83,27 @@ func prober(t *testing.T, lib string, list ...nvml.Sample) *Prober {
 
 func TestMeasure(t *testing.T) {
 	lib := build(t, "-DINIT=0", "-DWAIT=0")
-	p := prober(t, lib, nvml.Sample{UsedBytes: 100, UsedKnown: true}, nvml.Sample{UsedBytes: 100 + 300<<20, UsedKnown: true})
+	before, after := nvml.Sample{UsedBytes: 100, UsedKnown: true}, nvml.Sample{UsedBytes: 100 + 300<<20, UsedKnown: true}
+	p := prober(t, lib, before, before, after)
 	got, err := p.Measure(context.Background(), uuid)
-	if want := uint64(300<<20 + margin); err != nil || got != want {
-		t.Errorf("Measure = %d, %v; want %d", got, err, want)
+	if want := uint64(300<<20 + margin); err != nil || got.ContextBytes != want {
+		t.Errorf("Measure = %+v, %v; want a context of %d", got, err, want)
+	}
+	// The driver has none of what the other figures take.
+	if len(got.Unknown) != 5 || got.BlockBytes != 0 || !strings.Contains(got.Unknown[1], "block_bytes: the driver library has no cuMemAlloc") {
+		t.Errorf("unknown: %q", got.Unknown)
+	}
+}
+
+// While somebody else takes memory, the device's total says nothing.
+func TestMeasureBesideOthers(t *testing.T) {
+	var moving []nvml.Sample
+	for i := range 100 {
+		moving = append(moving, nvml.Sample{UsedBytes: uint64(i) << 20, UsedKnown: true})
+	}
+	p := prober(t, build(t, "-DINIT=0", "-DWAIT=0"), moving...)
+	if got, err := p.Measure(context.Background(), uuid); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "others take memory") {
+		t.Errorf("Measure = %+v, %v", got, err)
 	}
 }
 
@@ -122,39 +139,40 @@ func TestMeasureFails(t *testing.T) {
 	}
 }
 
-func TestCostPrefersTheProcess(t *testing.T) {
-	after := nvml.Sample{UsedBytes: 900, UsedKnown: true, Processes: []nvml.Process{{PID: 1, Bytes: 5, Known: true}, {PID: 2, Bytes: 77, Known: true}, {PID: 3}}}
-	before := nvml.Sample{UsedBytes: 100, UsedKnown: true}
-	if got := cost(before, after, 2); got != 77 {
-		t.Errorf("cost = %d, want the process's 77", got)
-	}
-	if got := cost(before, after, 3); got != 800+margin {
-		t.Errorf("cost = %d, want the device's growth", got)
-	}
-	if got := cost(after, before, 3); got != 0 {
-		t.Errorf("cost = %d of a total that fell", got)
-	}
-}
-
 func TestCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "state")
 	c := OpenCache(dir)
 	if _, ok := c.Get("1", "X"); ok {
 		t.Error("an empty cache has a figure")
 	}
-	if err := c.Put("1", "X", 5); err != nil {
+	if err := c.Put("1", "X", Figures{ContextBytes: 5, BlockBytes: 512}); err != nil {
 		t.Fatal(err)
 	}
-	if v, ok := OpenCache(dir).Get("1", "X"); !ok || v != 5 {
-		t.Errorf("Get = %d, %v", v, ok)
+	if v, ok := OpenCache(dir).Get("1", "X"); !ok || v.ContextBytes != 5 || v.BlockBytes != 512 {
+		t.Errorf("Get = %+v, %v", v, ok)
 	}
 	if _, ok := OpenCache(dir).Get("2", "X"); ok {
 		t.Error("another driver's figure was used")
 	}
-	for _, bad := range []string{"", "{", `{"version":9,"context_bytes":{"1/X":5}}`, `{"version":1,"context_bytes":{"1/X":0}}`, `{"version":1,"context_bytes":{"1/X":99999999999999}}`} {
+	if err := c.Put("1", "Y", Figures{ContextBytes: 6, Unknown: []string{"block_bytes: refused"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Get("1", "Y"); !ok {
+		t.Error("figures that lack one are measured again and again")
+	}
+	if err := c.Put("1", "Z", Figures{ContextBytes: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := OpenCache(dir).Get("1", "Y"); ok {
+		t.Error("figures that lack one were kept for the next daemon")
+	}
+	for _, bad := range []string{
+		"", "{", `{"version":9,"figures":{"1/X":{"context_bytes":5}}}`, `{"version":1,"context_bytes":{"1/X":5}}`, `{"version":2,"figures":{"1/X":{"context_bytes":0}}}`,
+		`{"version":2,"figures":{"1/X":{"context_bytes":99999999999999}}}`, `{"version":2,"figures":{"1/X":{"context_bytes":5,"block_bytes":3}}}`,
+	} {
 		os.WriteFile(filepath.Join(dir, cacheName), []byte(bad), 0o600)
 		if v, ok := OpenCache(dir).Get("1", "X"); ok {
-			t.Errorf("cache %q gave %d", bad, v)
+			t.Errorf("cache %q gave %+v", bad, v)
 		}
 	}
 }

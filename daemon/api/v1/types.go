@@ -235,6 +235,17 @@ type GPU struct {
 	// the documented default.
 	ContextBytes    uint64 `json:"context_bytes"`
 	ContextMeasured bool   `json:"context_measured"`
+	// What else is charged in advance, 0 where it costs nothing or is not known: a
+	// further context of a process, the unit of allocations, a module whose code is
+	// used, a byte of the stack limit, a node of an executable graph.
+	NextContextBytes uint64 `json:"next_context_bytes,omitempty"`
+	BlockBytes       uint64 `json:"block_bytes,omitempty"`
+	ModuleBytes      uint64 `json:"module_bytes,omitempty"`
+	StackThreads     uint64 `json:"stack_threads,omitempty"`
+	GraphNodeBytes   uint32 `json:"graph_node_bytes,omitempty"`
+	// CostsUnknown says which of these could not be measured, and why: they are
+	// charged when the driver's figure shows them.
+	CostsUnknown []string `json:"costs_unknown,omitempty"`
 	// Reason says why the GPU cannot be used; empty if it can.
 	Reason string `json:"reason,omitempty"`
 }

@@ -62,6 +62,11 @@ func daemonTable(out io.Writer, d v1.Daemon) error {
 	for _, w := range d.Warnings {
 		fmt.Fprintf(out, "warning: %s\n", w)
 	}
+	for _, g := range d.GPUs {
+		for _, why := range g.CostsUnknown {
+			fmt.Fprintf(out, "GPU %d: charged on sight, since its cost is not known: %s\n", g.Index, why)
+		}
+	}
 	if len(d.GPUs) == 0 {
 		return nil
 	}
