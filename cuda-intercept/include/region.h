@@ -19,10 +19,16 @@
 #define GS_SLOT_COUNT 0x1000ULL
 #define GS_LOCK_BASE 0x40000000ULL
 #define GS_SHARE_COUNT 0x400ULL
-#define GS_SHARE_SIZE 0x20ULL
+#define GS_SHARE_SIZE 0x40ULL
 #define GS_SHARE_LOCK_BASE 0x40001000ULL
 #define GS_SHARE_FREE 0x0ULL
 #define GS_SHARE_USED 0x1ULL
+#define GS_SHARE_MOVING 0x2ULL
+#define GS_SHARE_TAGGED 0x1ULL
+#define GS_SHARE_ANY_FILE 0x2ULL
+#define GS_SHARE_OBJECT 0x4ULL
+#define GS_HOLDER_COUNT 0x2000ULL
+#define GS_TAG_GRACE 0x1312d00ULL
 #define GS_GUESS_PENDING 0xffffffffULL
 #define GS_MILLI_GPU 0x3e8ULL
 #define GS_CHARGE_GRANULE 0x200ULL
@@ -153,10 +159,10 @@ struct gs_ledger_header {
 	uint32_t share_high;
 	uint32_t guess_mark;
 	uint32_t guessing;
-	uint8_t pad0[4];
+	uint32_t holder_high;
 	struct gs_gpu_account gpu[16];
 	uint64_t dying_ns;
-	uint8_t pad1[1976];
+	uint8_t pad0[1976];
 };
 _Static_assert(offsetof(struct gs_ledger_header, magic) == 0, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, version) == 4, "layout");
@@ -171,6 +177,7 @@ _Static_assert(offsetof(struct gs_ledger_header, export_tables) == 40, "layout")
 _Static_assert(offsetof(struct gs_ledger_header, share_high) == 48, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, guess_mark) == 52, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, guessing) == 56, "layout");
+_Static_assert(offsetof(struct gs_ledger_header, holder_high) == 60, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, gpu) == 64, "layout");
 _Static_assert(offsetof(struct gs_ledger_header, dying_ns) == 2112, "layout");
 _Static_assert(sizeof(struct gs_ledger_header) == 4096, "layout");
@@ -183,7 +190,8 @@ struct gs_slot {
 	uint64_t died_ns;
 	uint64_t host_bytes;
 	uint32_t guess_mark;
-	uint8_t pad0[28];
+	uint32_t shares;
+	uint8_t pad0[24];
 };
 _Static_assert(offsetof(struct gs_slot, state) == 0, "layout");
 _Static_assert(offsetof(struct gs_slot, pid) == 4, "layout");
@@ -192,20 +200,28 @@ _Static_assert(offsetof(struct gs_slot, contexts) == 12, "layout");
 _Static_assert(offsetof(struct gs_slot, died_ns) == 16, "layout");
 _Static_assert(offsetof(struct gs_slot, host_bytes) == 24, "layout");
 _Static_assert(offsetof(struct gs_slot, guess_mark) == 32, "layout");
+_Static_assert(offsetof(struct gs_slot, shares) == 36, "layout");
 _Static_assert(sizeof(struct gs_slot) == 64, "layout");
 
 struct gs_share {
 	uint64_t tag;
 	uint64_t bytes;
-	uint32_t gpu;
+	uint64_t died_ns;
+	uint64_t key[2];
+	uint64_t file[2];
 	uint32_t state;
-	uint8_t pad0[8];
+	uint16_t gpu;
+	uint16_t flags;
 };
 _Static_assert(offsetof(struct gs_share, tag) == 0, "layout");
 _Static_assert(offsetof(struct gs_share, bytes) == 8, "layout");
-_Static_assert(offsetof(struct gs_share, gpu) == 16, "layout");
-_Static_assert(offsetof(struct gs_share, state) == 20, "layout");
-_Static_assert(sizeof(struct gs_share) == 32, "layout");
+_Static_assert(offsetof(struct gs_share, died_ns) == 16, "layout");
+_Static_assert(offsetof(struct gs_share, key) == 24, "layout");
+_Static_assert(offsetof(struct gs_share, file) == 40, "layout");
+_Static_assert(offsetof(struct gs_share, state) == 56, "layout");
+_Static_assert(offsetof(struct gs_share, gpu) == 60, "layout");
+_Static_assert(offsetof(struct gs_share, flags) == 62, "layout");
+_Static_assert(sizeof(struct gs_share) == 64, "layout");
 
 struct gs_doorbell {
 	uint32_t magic;

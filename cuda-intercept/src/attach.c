@@ -63,7 +63,7 @@ static int open_map(const char *path, int flags, uint64_t size, struct stat *ret
 static uint64_t ledger_size(uint32_t gpus)
 {
 	return GS_LEDGER_HEADER_SIZE + GS_SLOT_COUNT * GS_SLOT_SIZE + 2 * (uint64_t)gpus * GS_SLOT_COUNT * 8 +
-	       GS_SHARE_COUNT * GS_SHARE_SIZE;
+	       GS_SHARE_COUNT * GS_SHARE_SIZE + GS_HOLDER_COUNT * 8;
 }
 
 static bool limits_valid(const struct gs_limits_page *page)

@@ -12,6 +12,7 @@
 #include "guess.h"
 #include "pool.h"
 #include "resolve.h"
+#include "share.h"
 
 #define REAL_LIBRARY "/run/gpushare/driver/cuda.real"
 
@@ -32,6 +33,7 @@ void gs_forked(void)
 	gs_context_forked();
 	gs_primary_forked();
 	gs_pools_forked();
+	gs_shares_forked();
 	gs_registry_forked();
 	gs_guess_forked();
 	gs_attach_forget();

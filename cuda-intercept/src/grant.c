@@ -7,6 +7,7 @@
 #include "guess.h"
 #include "ledger.h"
 #include "pool.h"
+#include "share.h"
 
 int gs_charge(unsigned gpu, uint64_t bytes)
 {
@@ -72,6 +73,14 @@ int gs_grant_record(const struct gs_grant *grant, enum gs_kind kind, uint64_t ke
 	// The driver gives a handle anew only when it has freed the old one, by a
 	// way that we do not watch.
 	if (r == 0 && old.kind != GS_KIND_NONE)
-		gs_ledger_refund(old.gpu, old.bytes);
+		gs_entry_refund(&old);
 	return r;
+}
+
+void gs_entry_refund(const struct gs_entry *entry)
+{
+	if (entry->share)
+		gs_share_drop(entry->share);
+	else
+		gs_ledger_refund(entry->gpu, entry->bytes);
 }

@@ -36,4 +36,7 @@ int gs_grant_resize(struct gs_grant *grant, uint64_t bytes);
 // free it and undo the grant.
 int gs_grant_record(const struct gs_grant *grant, enum gs_kind kind, uint64_t key);
 
+// gs_entry_refund gives back what an entry was charged, after the driver has freed it.
+void gs_entry_refund(const struct gs_entry *entry);
+
 #endif

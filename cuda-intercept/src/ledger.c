@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "share.h"
 #include "slots.h"
 
 // Attempts while other processes' words move, and their pauses in rounds of a
@@ -49,7 +50,7 @@ static uint64_t beside_slots(unsigned gpu)
 	for (uint32_t i = 0; i < high; i++) {
 		const struct gs_share *s = gs_share_at(i);
 
-		if (__atomic_load_n(&s->state, __ATOMIC_SEQ_CST) == GS_SHARE_USED && s->gpu == gpu)
+		if (__atomic_load_n(&s->state, __ATOMIC_SEQ_CST) != GS_SHARE_FREE && s->gpu == gpu)
 			sum = plus(sum, __atomic_load_n(&s->bytes, __ATOMIC_SEQ_CST));
 	}
 	return sum;
@@ -240,26 +241,55 @@ static bool hopeless(unsigned gpu)
 
 	if (!others_hold(gpu, gs_ledger_sum(gpu)))
 		return true;
-	if (!last || !gs_slots_settled())
+	if (!last || !gs_slots_settled() || gs_shares_unheld())
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec - last < PATIENCE_NS;
+}
+
+// soon tells whether something on gpu is about to come back. It sets ret_living to
+// the bytes that are not, and ret_closed to how much of them nobody may hold any more.
+static bool soon(unsigned gpu, uint64_t *ret_living, uint64_t *ret_closed)
+{
+	uint64_t shared;
+	bool slots = gs_slots_dying(gpu, ret_living), shares = gs_shares_dying(gpu, &shared, ret_closed);
+
+	*ret_living = plus(plus(*ret_living, shared), gs_growth(gpu));
+	return slots || shares;
+}
+
+// dying is soon that looks whether the descriptors of memory which nobody else holds
+// are closed, if that is what is in the way; asked is how many such bytes there were
+// when it last did.
+static bool dying(unsigned gpu, uint64_t bytes, uint64_t limit, uint64_t *ret_living, uint64_t *asked)
+{
+	uint64_t closed;
+	bool any = soon(gpu, ret_living, &closed);
+
+	if (closed > *asked && closed <= *ret_living && fits(*ret_living - closed, bytes, limit)) {
+		gs_shares_sweep();
+		any = soon(gpu, ret_living, &closed);
+	}
+	*asked = closed;
+	return any;
 }
 
 // charge_slowly is for a full GPU: look for the dead, and wait for those whose
 // memory the driver is still taking back.
 static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t bytes, uint64_t limit)
 {
+	uint64_t asked = 0;
+
 	look_for_the_dead(gpu);
 	sched_yield();
-	for (uint64_t waited = 0; waited < GS_REAP_GRACE + 5 * WAIT_STEP_NS; waited += WAIT_STEP_NS) {
+	for (uint64_t waited = 0; waited < GS_REAP_GRACE + GS_TAG_GRACE + 8 * WAIT_STEP_NS; waited += WAIT_STEP_NS) {
 		uint64_t living;
 		// Before the attempt: what a neighbour gives back after it is free then.
-		bool dying = gs_slots_dying(gpu, &living);
+		bool wait = dying(gpu, bytes, limit, &living, &asked);
 
 		if (try_charge(gpu, bytes, limit))
 			return true;
-		if (!dying || !fits(plus(living, beside_slots(gpu)), bytes, limit))
+		if (!wait || !fits(living, bytes, limit))
 			return false;
 		sleep_ns(WAIT_STEP_NS);
 		gs_slots_reap();
@@ -269,13 +299,13 @@ static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t
 
 uint64_t gs_ledger_living(unsigned gpu)
 {
-	uint64_t living;
+	uint64_t living, closed;
 
 	gs_slots_sweep();
-	if (gs_slots_settled())
+	if (gs_slots_settled() && !gs_shares_unheld())
 		return gs_ledger_sum(gpu);
-	gs_slots_dying(gpu, &living);
-	return plus(living, beside_slots(gpu));
+	soon(gpu, &living, &closed);
+	return living;
 }
 
 int gs_ledger_charge(unsigned gpu, uint64_t bytes)

@@ -292,7 +292,7 @@ CUresult gs_pool_freed(const struct gs_entry *entry, CUresult r)
 		return r;
 	}
 	if (!entry->link) {
-		gs_ledger_refund(entry->gpu, entry->bytes);
+		gs_entry_refund(entry);
 		return r;
 	}
 	pthread_mutex_lock(&lock);

@@ -182,6 +182,51 @@ bool gs_registry_ref(enum gs_kind kind, uint64_t key, int n, struct gs_entry *re
 	return look(kind, key, false, n, ret_entry);
 }
 
+// with returns an entry's place with its shard locked, or NULL with nothing locked.
+static struct gs_entry *with(enum gs_kind kind, uint64_t key, struct shard **ret_shard)
+{
+	uint64_t h = hash(kind, key);
+	struct shard *s = shard_of(h);
+	struct gs_entry *place = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->capacity)
+		place = seek(s, kind, key, h);
+	if (place && place->kind != GS_KIND_NONE) {
+		*ret_shard = s;
+		return place;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+bool gs_registry_share(enum gs_kind kind, uint64_t key, uint16_t from, uint16_t to)
+{
+	struct shard *s;
+	struct gs_entry *place = with(kind, key, &s);
+	bool ok;
+
+	if (!place)
+		return false;
+	ok = place->share == from;
+	if (ok)
+		place->share = to;
+	pthread_mutex_unlock(&s->lock);
+	return ok;
+}
+
+bool gs_registry_resize(enum gs_kind kind, uint64_t key, uint64_t bytes)
+{
+	struct shard *s;
+	struct gs_entry *place = with(kind, key, &s);
+
+	if (!place)
+		return false;
+	place->bytes = bytes;
+	pthread_mutex_unlock(&s->lock);
+	return true;
+}
+
 uint64_t gs_registry_drain(uint32_t ctx)
 {
 	uint64_t bytes = 0;
@@ -197,7 +242,7 @@ uint64_t gs_registry_drain(uint32_t ctx)
 				j++;
 				continue;
 			}
-			bytes += e->bytes;
+			bytes += e->share ? 0 : e->bytes;
 			drop(s, e); // may bring another entry to this place
 		}
 		pthread_mutex_unlock(&s->lock);

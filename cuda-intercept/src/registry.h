@@ -23,6 +23,10 @@ enum gs_kind {
 	GS_KIND_HANDLE,	 // of cuMemCreate; link is the memory's number
 	GS_KIND_MEMORY,	 // what cuMemCreate made, by number
 	GS_KIND_MAPPING, // address of cuMemMap; link is the memory's number
+	GS_KIND_IPC,	 // address of memory opened by an IPC handle, refs times
+	GS_KIND_BINDING, // of memory to something that keeps it; link is the memory's number
+	GS_KIND_EXTERNAL, // external memory; link is the memory's number
+	GS_KIND_BUFFER,	 // pointer or array mapped from external memory; link likewise
 };
 
 struct gs_entry {
@@ -33,6 +37,7 @@ struct gs_entry {
 	uint32_t refs;
 	uint8_t gpu;
 	uint8_t kind;
+	uint16_t share; // its bytes are in that record (share.h), 0: in this process's word
 };
 
 // gs_registry_put adds an entry. If its key was there, the old entry is set in
@@ -50,6 +55,13 @@ bool gs_registry_take(enum gs_kind kind, uint64_t key, struct gs_entry *ret_entr
 // gs_registry_ref adds n to an entry's references and removes it at 0. ret_entry
 // is the entry as it is then. It returns false if there is no such entry.
 bool gs_registry_ref(enum gs_kind kind, uint64_t key, int n, struct gs_entry *ret_entry);
+
+// gs_registry_share sets an entry's share to to if it is from. It returns false if there
+// is no such entry, or its share is another.
+bool gs_registry_share(enum gs_kind kind, uint64_t key, uint16_t from, uint16_t to);
+
+// gs_registry_resize sets an entry's bytes; false if there is no such entry.
+bool gs_registry_resize(enum gs_kind kind, uint64_t key, uint64_t bytes);
 
 // gs_registry_drain removes what a context owns, the context itself not, and
 // returns the bytes. All of it is on the context's GPU.

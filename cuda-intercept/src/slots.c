@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "share.h"
+
 #ifndef F_OFD_SETLK
 #define F_OFD_GETLK 36
 #define F_OFD_SETLK 37
@@ -56,7 +58,8 @@ static bool holds_bytes(uint32_t slot)
 		if (atomic_load_explicit(gs_slot_used(gpu, slot), memory_order_relaxed) ||
 		    atomic_load_explicit(gs_slot_guess(gpu, slot), memory_order_relaxed))
 			return true;
-	return __atomic_load_n(&gs_slot_at(slot)->host_bytes, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&gs_slot_at(slot)->host_bytes, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&gs_slot_at(slot)->shares, __ATOMIC_RELAXED);
 }
 
 uint64_t gs_slot_guessed(unsigned gpu, uint32_t slot, uint32_t done)
@@ -92,6 +95,9 @@ static void clear(uint32_t slot)
 		atomic_store(gs_slot_used(gpu, slot), 0);
 		atomic_store(gs_slot_guess(gpu, slot), 0);
 	}
+	if (__atomic_load_n(&s->shares, __ATOMIC_SEQ_CST))
+		gs_shares_forget(slot);
+	s->shares = 0;
 	s->host_bytes = 0;
 	forget_guess(s);
 	s->pid = 0;
@@ -258,6 +264,7 @@ uint64_t gs_slots_sweep(void)
 		all_given_back(dying);
 	__atomic_store_n(&h->sweep_next, slot, __ATOMIC_RELAXED);
 	close(fd);
+	gs_shares_sweep();
 	errno = saved;
 	return 0;
 }
@@ -290,6 +297,7 @@ void gs_slots_reap(void)
 		close(fd);
 	if (!any)
 		all_given_back(dying);
+	gs_shares_sweep();
 	errno = saved;
 }
 

@@ -54,10 +54,16 @@ const (
 	// ShareCount is the number of records for memory that several processes hold.
 	ShareCount = 1024
 	// ShareSize is the size of one such record in bytes.
-	ShareSize = 32
-	// ShareLockBase is the file offset of share 0's lock byte. Each process that
-	// holds the memory has a read lock on it.
+	ShareSize = 64
+	// ShareLockBase is the file offset of share 0's lock byte. Whoever changes or frees
+	// the record holds a write lock on it.
 	ShareLockBase = LockBase + SlotCount
+	// HolderCount is the number of words that tell which slot holds which share.
+	HolderCount = 8192
+	// TagGrace is the least time in nanoseconds between finding that the last
+	// descriptor which held a share is closed and counting its bytes as free: the kernel
+	// drops a descriptor's locks first and tells the driver of the close then.
+	TagGrace = 20_000_000
 	// MilliGPU is the whole of one GPU's time.
 	MilliGPU = 1000
 	// ChargeGranule is the unit in bytes to which a linear allocation is rounded
@@ -93,6 +99,22 @@ const (
 const (
 	ShareFree = 0
 	ShareUsed = 1
+	// ShareMoving counts as ShareUsed. The bytes are in its maker's word, too, for the
+	// few instructions that it takes to move them.
+	ShareMoving = 2
+)
+
+// Flags of a share.
+const (
+	// ShareTagged says that descriptors were made of the memory: each has a lock at
+	// offset Tag, and as long as one of those locks stands the memory is held.
+	ShareTagged = 1
+	// ShareAnyFile says that the descriptors' files are more than Share.File can name:
+	// a lock at offset Tag counts on any file.
+	ShareAnyFile = 2
+	// ShareObject says that it is no memory but an object through which memory is
+	// reached, of no bytes of its own.
+	ShareObject = 4
 )
 
 // SettleRing is the least time in nanoseconds between two DoorbellSettle of a process.
@@ -238,8 +260,9 @@ type LedgerHeader struct {
 	// Guessing counts the processes that are in a driver call with a guess. One that
 	// is killed there may leave it too high, which costs readers time and nothing else.
 	Guessing uint32
-	_        [4]byte
-	GPU      [MaxGPUs]GPUAccount
+	// HolderHigh is one more than the highest holder's word ever taken.
+	HolderHigh uint32
+	GPU        [MaxGPUs]GPUAccount
 	// DyingNs is the CLOCK_MONOTONIC time at which a slot was last found dead with
 	// bytes in it, in nanoseconds; 0 once all such slots have been given back.
 	DyingNs uint64
@@ -262,18 +285,30 @@ type Slot struct {
 	// GuessMark tells which look at the driver's figure will have seen the slot's
 	// guesses: they count no more once GPULimit.SettleDone has reached it.
 	GuessMark uint32
-	_         [28]byte
+	// Shares is nonzero once words of holders may name the slot.
+	Shares uint32
+	_      [24]byte
 }
 
 // Share is device memory that more than one process may hold, once for all of them.
-// It is not in any slot's word.
+// It is not in any slot's word. It lives while a living slot holds it or a tag of it
+// stands (docs/design/0009-memory-held-by-several.md).
 type Share struct {
-	// Tag names the memory: what its importers know it by.
+	// Tag is the offset of the lock that marks descriptors of the memory, 62 random
+	// bits: whoever is given one finds the record by it.
 	Tag   uint64
 	Bytes uint64
-	GPU   uint32
-	State uint32 // ShareFree or ShareUsed
-	_     [8]byte
+	// DiedNs is the CLOCK_MONOTONIC time at which somebody found the last tag gone of a
+	// share that no slot holds, in nanoseconds; 0 otherwise.
+	DiedNs uint64
+	// Key are hashes of the bytes by which importers know the memory where no
+	// descriptor travels; 0 is none.
+	Key [2]uint64
+	// File names the descriptors' files as /proc/locks does; 0 is none.
+	File  [2]uint64
+	State uint32 // ShareFree, ShareUsed or ShareMoving
+	GPU   uint16
+	Flags uint16
 }
 
 // Doorbell is a datagram from a process to the daemon on control.sock.
@@ -287,9 +322,9 @@ type Doorbell struct {
 }
 
 // LedgerSize is the size in bytes of a ledger for that many GPUs: the header, the
-// slots, two columns of one word a slot for each GPU, used and guessed, and the
-// shares.
-func LedgerSize(gpus int) int64 { return ShareOffset(gpus, ShareCount) }
+// slots, two columns of one word a slot for each GPU, used and guessed, the shares
+// and who holds them.
+func LedgerSize(gpus int) int64 { return HolderOffset(gpus, HolderCount) }
 
 const columnsOffset = LedgerHeaderSize + SlotCount*SlotSize
 
@@ -305,3 +340,7 @@ func GuessOffset(gpus, gpu, slot int) int64 { return UsedOffset(gpus+gpu, slot) 
 
 // ShareOffset is the file offset of a share in a ledger for that many GPUs.
 func ShareOffset(gpus, share int) int64 { return UsedOffset(2*gpus, 0) + int64(share)*ShareSize }
+
+// HolderOffset is the file offset of a word that says who holds a share: the share's
+// number plus 1 in the high 32 bits, the slot's plus 1 in the low ones; 0 is free.
+func HolderOffset(gpus, holder int) int64 { return ShareOffset(gpus, ShareCount) + int64(holder)*8 }

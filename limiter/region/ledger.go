@@ -112,8 +112,10 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 			return Usage{}, err
 		}
 	}
+	living := make([]bool, high)
 	for s := range high {
-		if binary.NativeEndian.Uint32(slots[s*SlotSize:]) == SlotFree && !anyBytes(columns, s) {
+		shares := binary.NativeEndian.Uint32(slots[s*SlotSize+int(unsafe.Offsetof(Slot{}.Shares)):]) != 0
+		if binary.NativeEndian.Uint32(slots[s*SlotSize:]) == SlotFree && !shares && !anyBytes(columns, s) {
 			continue
 		}
 		held, err := l.held(s)
@@ -122,10 +124,11 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 		}
 		if !held {
 			if reclaim {
-				l.reclaim(s, anyBytes(columns, s))
+				l.reclaim(s, anyBytes(columns, s), shares)
 			}
 			continue
 		}
+		living[s] = true
 		u.Processes++
 		u.HostBytes = addSaturating(u.HostBytes, binary.NativeEndian.Uint64(slots[s*SlotSize+int(unsafe.Offsetof(Slot{}.HostBytes)):]))
 		mark := binary.NativeEndian.Uint32(slots[s*SlotSize+int(unsafe.Offsetof(Slot{}.GuessMark)):])
@@ -138,23 +141,7 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 			}
 		}
 	}
-	return u, l.addShares(&u, int(min(word(12), ShareCount)))
-}
-
-// addShares adds the first n shares to u.
-func (l *Ledger) addShares(u *Usage, n int) error {
-	shares := make([]byte, n*ShareSize)
-	if err := l.readAt(shares, ShareOffset(l.gpus, 0)); err != nil {
-		return err
-	}
-	for i := range n {
-		s := shares[i*ShareSize:]
-		gpu := binary.NativeEndian.Uint32(s[unsafe.Offsetof(Share{}.GPU):])
-		if binary.NativeEndian.Uint32(s[unsafe.Offsetof(Share{}.State):]) == ShareUsed && int(gpu) < l.gpus {
-			u.GPU[gpu].Bytes = addSaturating(u.GPU[gpu].Bytes, binary.NativeEndian.Uint64(s[unsafe.Offsetof(Share{}.Bytes):]))
-		}
-	}
-	return nil
+	return u, l.addShares(&u, head, living, reclaim)
 }
 
 // readAt fills b from the file; a file that the tenant cut short is ErrLayout.
@@ -181,12 +168,15 @@ func (l *Ledger) held(slot int) (bool, error) {
 // reclaim clears the slot of a dead process under its lock, so that a process
 // that takes the slot at this moment keeps what it writes. One that holds bytes
 // is only marked at first: the driver may not have freed its memory yet.
-func (l *Ledger) reclaim(slot int, holds bool) {
+func (l *Ledger) reclaim(slot int, holds, shares bool) {
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Start: LockBase + int64(slot), Len: 1}
 	if unix.FcntlFlock(l.f.Fd(), unix.F_OFD_SETLK, &lk) != nil {
 		return // taken again meanwhile
 	}
-	if !holds || l.mourned(slot) {
+	if !holds && !shares || l.mourned(slot) {
+		if shares {
+			l.forgetHolder(slot)
+		}
 		zero := make([]byte, SlotSize)
 		for g := range 2 * l.gpus {
 			_, _ = l.f.WriteAt(zero[:8], UsedOffset(g, slot))
@@ -200,19 +190,24 @@ func (l *Ledger) reclaim(slot int, holds bool) {
 // mourned reports whether the slot has been marked dead for ReapGrace, and marks
 // it if it is not marked. The caller holds the slot's lock.
 func (l *Ledger) mourned(slot int) bool {
+	return l.past(LedgerHeaderSize+int64(slot)*SlotSize+int64(unsafe.Offsetof(Slot{}.DiedNs)), ReapGrace)
+}
+
+// past reports whether the time at off, CLOCK_MONOTONIC, is grace nanoseconds ago,
+// and sets it if it is not set.
+func (l *Ledger) past(off int64, grace uint64) bool {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
 		return false
 	}
 	now := uint64(ts.Nano())
-	off := LedgerHeaderSize + int64(slot)*SlotSize + int64(unsafe.Offsetof(Slot{}.DiedNs))
 	mark := make([]byte, 8)
 	if _, err := l.f.ReadAt(mark, off); err != nil {
 		return false
 	}
 	// A mark from the future is the tenant's doing; start again.
 	if died := binary.NativeEndian.Uint64(mark); died != 0 && died <= now {
-		return now-died >= ReapGrace
+		return now-died >= grace
 	}
 	binary.NativeEndian.PutUint64(mark, now)
 	_, _ = l.f.WriteAt(mark, off)

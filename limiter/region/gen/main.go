@@ -51,6 +51,12 @@ func Header() []byte {
 		{"SHARE_LOCK_BASE", region.ShareLockBase},
 		{"SHARE_FREE", region.ShareFree},
 		{"SHARE_USED", region.ShareUsed},
+		{"SHARE_MOVING", region.ShareMoving},
+		{"SHARE_TAGGED", region.ShareTagged},
+		{"SHARE_ANY_FILE", region.ShareAnyFile},
+		{"SHARE_OBJECT", region.ShareObject},
+		{"HOLDER_COUNT", region.HolderCount},
+		{"TAG_GRACE", region.TagGrace},
 		{"GUESS_PENDING", region.GuessPending},
 		{"MILLI_GPU", region.MilliGPU},
 		{"CHARGE_GRANULE", region.ChargeGranule},
@@ -110,6 +116,8 @@ func cType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Uint8:
 		return "uint8_t"
+	case reflect.Uint16:
+		return "uint16_t"
 	case reflect.Uint32:
 		return "uint32_t"
 	case reflect.Uint64:
