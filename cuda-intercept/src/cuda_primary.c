@@ -62,15 +62,16 @@ static int charge(struct primary *p, unsigned gpu, bool on_sight)
 	return 0;
 }
 
-static int driver_active(CUdevice dev)
+// driver_active asks the driver; unknown is the answer if it has none.
+static bool driver_active(CUdevice dev, bool unknown)
 {
 	unsigned int flags;
 	int active = 1;
 
 	if (!gs_cuda_real.cuDevicePrimaryCtxGetState ||
 	    gs_cuda_real.cuDevicePrimaryCtxGetState(dev, &flags, &active) != CUDA_SUCCESS)
-		return 1;
-	return active;
+		return unknown;
+	return active != 0;
 }
 
 // settle gives the context back if the driver has none any more.
@@ -79,13 +80,15 @@ static void settle(CUdevice dev, struct primary *p, unsigned gpu)
 	struct gs_entry context = {0};
 	uint64_t bytes = 0;
 	uint32_t seq;
-	bool gone, known = false;
+	bool gone, existed, known = false;
 
 	pthread_mutex_lock(&p->lock);
 	gone = p->charged && !p->pending;
+	// A driver that has lost the GPU may not answer; what was only asked for is not there.
+	existed = p->refs || p->ctx;
 	seq = p->seq;
 	pthread_mutex_unlock(&p->lock);
-	if (!gone || driver_active(dev))
+	if (!gone || driver_active(dev, existed))
 		return;
 	pthread_mutex_lock(&p->lock);
 	gone = p->charged && !p->pending && p->seq == seq;
@@ -111,7 +114,7 @@ bool gs_primary_noticed(CUdevice dev, unsigned gpu, CUcontext ctx)
 	struct primary *p = primary_of(dev);
 	bool mine;
 
-	if (!p || !driver_active(dev))
+	if (!p || !driver_active(dev, true))
 		return false;
 	pthread_mutex_lock(&p->lock);
 	// With its handle known, an unknown context is another one.

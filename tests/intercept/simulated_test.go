@@ -42,7 +42,8 @@ func simulate(t *testing.T) *node {
 	return simulateGPUs(t, 1)
 }
 
-// simulateGPUs starts a node with more flags of simgpu up. GPUSHARE_TEST_DRIVER names
+// simulateGPUs starts a node with more flags of simgpu up; 0 GPUs leaves their number
+// to the profile. GPUSHARE_TEST_DRIVER names
 // another driver than the default; the tests that need newer calls fail over an old one.
 // GPUSHARE_TEST_PROFILE names another card; the tests that count bytes fail on one that
 // rounds.
@@ -55,7 +56,10 @@ func simulateGPUs(t *testing.T, gpus int, flags ...string) *node {
 	if _, err := os.Stat(n.bin); err != nil {
 		t.Fatalf("simulator: %v; run make simgpu", err)
 	}
-	args := []string{"up", "--dir", n.dir, "--gpus", fmt.Sprint(gpus), "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib)}
+	args := []string{"up", "--dir", n.dir, "--memory", "8GiB", "--context-overhead", fmt.Sprintf("%dMiB", contextBytes/mib)}
+	if gpus > 0 {
+		args = append(args, "--gpus", fmt.Sprint(gpus))
+	}
 	if driver := os.Getenv("GPUSHARE_TEST_DRIVER"); driver != "" {
 		args = append(args, "--driver", driver)
 	}
