@@ -63,6 +63,9 @@ func bench(ctx context.Context) error {
 	if err := b.calls(); err != nil {
 		return err
 	}
+	if err := b.edge(); err != nil {
+		return err
+	}
 	if err := b.starts(); err != nil {
 		return err
 	}
