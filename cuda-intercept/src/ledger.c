@@ -17,9 +17,11 @@
 
 #define WAIT_STEP_NS 10000000
 
-// How often a process waits for the next sweep before it refuses: a process that
-// has just died may be what is in the way, and one refusal ends many a program.
+// How often a process has a sweep made before it refuses, though none is due: a
+// process that has just died may be what is in the way, and one refusal ends many a
+// program. The container makes no more of those than one per SOON_NS.
 #define PATIENCE_NS 1000000000
+#define SOON_NS 2000000
 
 static _Atomic(uint64_t) last_patience;
 
@@ -210,11 +212,10 @@ static void sleep_ns(uint64_t ns)
 }
 
 
-// look_for_the_dead sweeps, and waits for its turn to if it has not done so for
-// long.
+// look_for_the_dead sweeps; before its turn only if it has not done so for long.
 static void look_for_the_dead(unsigned gpu)
 {
-	uint64_t due = others_hold(gpu, gs_ledger_sum(gpu)) ? gs_slots_sweep() : 0;
+	uint64_t due = others_hold(gpu, gs_ledger_sum(gpu)) ? gs_slots_sweep(GS_SWEEP_INTERVAL) : 0;
 	uint64_t last = atomic_load(&last_patience);
 	struct timespec t;
 	uint64_t now;
@@ -225,11 +226,14 @@ static void look_for_the_dead(unsigned gpu)
 	now = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 	if ((last && now - last < PATIENCE_NS) || !atomic_compare_exchange_strong(&last_patience, &last, now))
 		return;
-	sleep_ns(due + WAIT_STEP_NS / 10);
+	due = gs_slots_sweep(SOON_NS);
+	if (!due)
+		return;
+	sleep_ns(due);
 	// Several wake up for the same sweep. Whoever comes second must not judge by
 	// marks that the first has not made yet.
-	if (gs_slots_sweep())
-		sleep_ns(WAIT_STEP_NS);
+	if (gs_slots_sweep(SOON_NS))
+		sleep_ns(SOON_NS / 2);
 }
 
 // hopeless tells whether looking for the dead would find nothing, so that a full GPU is
@@ -301,7 +305,7 @@ uint64_t gs_ledger_living(unsigned gpu)
 {
 	uint64_t living, closed;
 
-	gs_slots_sweep();
+	gs_slots_sweep(GS_SWEEP_INTERVAL);
 	if (gs_slots_settled() && !gs_shares_unheld())
 		return gs_ledger_sum(gpu);
 	soon(gpu, &living, &closed);

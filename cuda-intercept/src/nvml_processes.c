@@ -59,7 +59,7 @@ static nvmlReturn_t list(nvmlDevice_t dev, unsigned int *count, void *into,
 	r = gs_nvml_find_gpu(dev, &gpu);
 	if (r != NVML_SUCCESS)
 		return r;
-	gs_slots_sweep();
+	gs_slots_sweep(GS_SWEEP_INTERVAL);
 	done = gs_settle_done(gpu);
 	fd = gs_attach_open_ledger();
 	room = into ? *count : 0;

@@ -205,7 +205,7 @@ int gs_slots_take(void)
 		close(fd);
 		return -ENOMEM;
 	}
-	gs_slots_sweep();
+	gs_slots_sweep(GS_SWEEP_INTERVAL);
 	if (!search(fd)) {
 		munmap(hold, page);
 		close(fd);
@@ -231,7 +231,7 @@ static bool is_dying(uint32_t slot)
 	return __atomic_load_n(&gs_slot_at(slot)->died_ns, __ATOMIC_RELAXED) != 0;
 }
 
-uint64_t gs_slots_sweep(void)
+uint64_t gs_slots_sweep(uint64_t interval)
 {
 	struct gs_ledger_header *h = gs_self.ledger;
 	uint64_t dying = __atomic_load_n(&h->dying_ns, __ATOMIC_SEQ_CST);
@@ -241,10 +241,10 @@ uint64_t gs_slots_sweep(void)
 	uint32_t high = gs_slots_high(), slot, left = GS_SWEEP_MAX;
 	int fd, saved = errno;
 
-	if (last <= now && now - last < GS_SWEEP_INTERVAL)
-		return last + GS_SWEEP_INTERVAL - now;
+	if (last <= now && now - last < interval)
+		return last + interval - now;
 	if (!__atomic_compare_exchange_n(&h->swept_ns, &last, now, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		return GS_SWEEP_INTERVAL;
+		return interval;
 	fd = gs_attach_open_ledger();
 	if (fd < 0 || !high) {
 		if (fd >= 0)

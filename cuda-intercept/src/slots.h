@@ -60,11 +60,11 @@ static inline uint32_t gs_slots_high(void)
 // returns 0, or a negative errno: -ENOSPC when every slot is in use.
 int gs_slots_take(void);
 
-// gs_slots_sweep looks for dead slots that hold bytes, at most GS_SWEEP_MAX of
-// them and once per GS_SWEEP_INTERVAL in the container. A dead slot is marked at
-// first and given back after GS_REAP_GRACE. It returns 0, or the time in
-// nanoseconds until a sweep is due if it did nothing.
-uint64_t gs_slots_sweep(void);
+// gs_slots_sweep looks for dead slots that hold bytes, at most GS_SWEEP_MAX of them and
+// once per interval (nanoseconds) in the container; GS_SWEEP_INTERVAL unless something
+// waits for it. A dead slot is marked at first and given back after GS_REAP_GRACE. It
+// returns 0, or the time in nanoseconds until a sweep is due if it did nothing.
+uint64_t gs_slots_sweep(uint64_t interval);
 
 // gs_slot_held tells whether a process holds the slot's lock; true if in doubt.
 bool gs_slot_held(int ledger_fd, uint32_t slot);
