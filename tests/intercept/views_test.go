@@ -5,9 +5,11 @@ package intercept
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -190,4 +192,38 @@ func TestSMI03AddsUp(t *testing.T) {
 	s.want("alloc 0", "alloc %d", 2584*mib-contextBytes)
 	s.want("FB Total 3072 MiB, Reserved 0 MiB, Used 2584 MiB, Free 488 MiB; BAR1 Total 3072 MiB, Used 0 MiB, Free 3072 MiB", "smi")
 	s.close()
+}
+
+// A program writes the same bytes with and without us, also where it is refused.
+func TestSMI07NotAByte(t *testing.T) {
+	const card = 1024 * mib
+	n := simulateGPUs(t, 1, "--memory", "1GiB")
+	tenant := compile(t, "tenant.c")
+	preload := "LD_PRELOAD=" + filepath.Join(libraries(t), "libcuda.so.1") + ":" + filepath.Join(libraries(t), "libnvidia-ml.so.1")
+	for _, argv := range [][]string{
+		{tenant, "init", fmt.Sprintf("alloc=%d", 100*mib), fmt.Sprintf("alloc=%d", card), "info", fmt.Sprintf("fill=%d", 16*mib), "info"},
+		{tenant, "init", "take=9,1073741824", "take=5,0", "spawn=3"},
+		{"sh", "-c", "echo this; echo that >&2; exit 3"},
+		{"env", preload, "sh", "-c", "echo this; echo that >&2; exit 3"},
+	} {
+		var said [2][3]string
+		for i := range said {
+			c := n.container(card)
+			if i == 0 && argv[0] != "env" {
+				c.env = append(c.env, "LD_LIBRARY_PATH="+filepath.Join(n.dir, "lib"))
+			}
+			cmd := c.command(t.Context(), argv[0], argv[1:]...)
+			if i == 0 && argv[0] == "env" {
+				cmd = c.command(t.Context(), argv[2], argv[3:]...)
+			}
+			var out, msg bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &msg
+			err := cmd.Run()
+			said[i] = [3]string{out.String(), msg.String(), fmt.Sprint(err)}
+			waitFor(t, "an empty GPU", func() bool { return n.gpu().Used == 0 })
+		}
+		if said[0] != said[1] || said[0][0] == "" {
+			t.Errorf("%q: bare %q, through us %q", argv, said[0], said[1])
+		}
+	}
 }
