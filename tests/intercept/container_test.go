@@ -12,6 +12,7 @@ package intercept
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +72,10 @@ func sanitizer() string {
 }
 
 func sanitized() bool { return sanitizer() != "" }
+
+// counting tells that the libraries count which lines run, which takes time and files
+// at the end of each process.
+func counting() bool { return filepath.Base(os.Getenv("GPUSHARE_TEST_LIB")) == "coverage" }
 
 // newContainer makes a container's directory on a tmpfs of its own.
 func newContainer(t *testing.T, gpus ...region.GPULimit) *container {
@@ -157,7 +162,11 @@ func (c *container) run(program string, args ...string) (string, error) {
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	src := filepath.Join(root(t), "cuda-intercept")
-	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(name), ".c"))
+	dir := t.TempDir()
+	if counting() { // its counts are read when the test is over
+		dir = countingDir(t)
+	}
+	out := filepath.Join(dir, strings.TrimSuffix(filepath.Base(name), ".c"))
 	args := []string{"-std=gnu17", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
 		"-I", filepath.Join(src, "include"), "-I", filepath.Join(src, "test"), "-o", out}
 	switch sanitizer() {
@@ -166,7 +175,22 @@ func compile(t *testing.T, name string, flags ...string) string {
 	case "address,undefined":
 		args = append(args, "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 	}
-	for _, f := range strings.Fields(name) {
+	if counting() {
+		args = append(args, "--coverage", "-fprofile-update=atomic")
+	}
+	for i, f := range strings.Fields(name) {
+		if counting() { // sources of one name would share a file of counts
+			text, err := os.ReadFile(filepath.Join(src, "test", f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := filepath.Join(dir, fmt.Sprintf("test%d.c", i))
+			if err := os.WriteFile(at, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "-I", filepath.Join(src, "test", filepath.Dir(f)), at)
+			continue
+		}
 		args = append(args, filepath.Join(src, "test", f))
 	}
 	args = append(append(args, flags...), "-ldl", "-lpthread")
@@ -174,6 +198,19 @@ func compile(t *testing.T, name string, flags ...string) string {
 		t.Fatalf("compile %s: %v\n%s", name, err, msg)
 	}
 	return out
+}
+
+func countingDir(t *testing.T) string {
+	t.Helper()
+	programs := filepath.Join(os.Getenv("GPUSHARE_TEST_LIB"), "programs")
+	if err := os.MkdirAll(programs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(programs, filepath.Base(t.Name())+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // standIn builds the stand-in driver library.
