@@ -3,7 +3,12 @@
 
 package intercept
 
-import "os"
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/gpushare/gpushare/limiter/region"
+)
 
 // soaking tells whether to make the full count of what else is a sample: some
 // minutes in all. `make soak-intercept` does.
@@ -15,4 +20,20 @@ func often(few, full int) int {
 		return full
 	}
 	return few
+}
+
+// swept is the sum of the ledger of the first GPU after a look for the dead, as the
+// daemon takes it.
+func (c *container) swept() uint64 {
+	c.t.Helper()
+	l, err := region.OpenLedger(filepath.Join(c.dir, "ledger"), c.limits.GPUs())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer l.Close()
+	u, err := l.Sweep()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return u.GPU[0].Bytes
 }
