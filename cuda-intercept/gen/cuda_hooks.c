@@ -79,6 +79,23 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuStreamSynchronize",
 	"cuStreamSynchronize_ptsz",
 	"cuEventSynchronize",
+	"cuModuleLoad",
+	"cuModuleLoadData",
+	"cuModuleLoadDataEx",
+	"cuModuleLoadFatBinary",
+	"cuModuleUnload",
+	"cuModuleGetFunction",
+	"cuModuleGetGlobal",
+	"cuModuleGetGlobal_v2",
+	"cuLibraryLoadData",
+	"cuLibraryLoadFromFile",
+	"cuLibraryUnload",
+	"cuLibraryGetGlobal",
+	"cuLibraryGetManaged",
+	"cuLibraryGetModule",
+	"cuKernelGetFunction",
+	"cuFuncLoad",
+	"cuCtxSetLimit",
 	"cuStreamBeginCapture",
 	"cuStreamBeginCapture_ptsz",
 	"cuStreamBeginCapture_v2",
@@ -110,6 +127,11 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuStreamQuery_ptsz",
 	"cuEventElapsedTime",
 	"cuThreadExchangeStreamCaptureMode",
+	"cuCtxGetLimit",
+	"cuFuncGetAttribute",
+	"cuFuncGetModule",
+	"cuKernelGetLibrary",
+	"cuModuleGetLoadingMode",
 };
 
 void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
@@ -183,6 +205,23 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuStreamSynchronize,
 	(void *)cuStreamSynchronize_ptsz,
 	(void *)cuEventSynchronize,
+	(void *)cuModuleLoad,
+	(void *)cuModuleLoadData,
+	(void *)cuModuleLoadDataEx,
+	(void *)cuModuleLoadFatBinary,
+	(void *)cuModuleUnload,
+	(void *)cuModuleGetFunction,
+	(void *)cuModuleGetGlobal,
+	(void *)cuModuleGetGlobal_v2,
+	(void *)cuLibraryLoadData,
+	(void *)cuLibraryLoadFromFile,
+	(void *)cuLibraryUnload,
+	(void *)cuLibraryGetGlobal,
+	(void *)cuLibraryGetManaged,
+	(void *)cuLibraryGetModule,
+	(void *)cuKernelGetFunction,
+	(void *)cuFuncLoad,
+	(void *)cuCtxSetLimit,
 	(void *)cuStreamBeginCapture,
 	(void *)cuStreamBeginCapture_ptsz,
 	(void *)cuStreamBeginCapture_v2,
@@ -821,6 +860,159 @@ GS_EXPORT CUresult cuEventSynchronize(CUevent a0)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_event_sync(real, GS_GATE_LEGACY, a0);
+}
+
+GS_EXPORT CUresult cuModuleLoad(CUmodule *a0, const char *a1)
+{
+	__typeof__(cuModuleLoad) *real = GS_REAL(cuda, CUDA, cuModuleLoad);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_load(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuModuleLoadData(CUmodule *a0, const void *a1)
+{
+	__typeof__(cuModuleLoadData) *real = GS_REAL(cuda, CUDA, cuModuleLoadData);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_load_data(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuModuleLoadDataEx(CUmodule *a0, const void *a1, unsigned int a2, CUjit_option *a3, void **a4)
+{
+	__typeof__(cuModuleLoadDataEx) *real = GS_REAL(cuda, CUDA, cuModuleLoadDataEx);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_load_ex(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *a0, const void *a1)
+{
+	__typeof__(cuModuleLoadFatBinary) *real = GS_REAL(cuda, CUDA, cuModuleLoadFatBinary);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_load_data(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuModuleUnload(CUmodule a0)
+{
+	__typeof__(cuModuleUnload) *real = GS_REAL(cuda, CUDA, cuModuleUnload);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_unload(real, a0);
+}
+
+GS_EXPORT CUresult cuModuleGetFunction(CUfunction *a0, CUmodule a1, const char *a2)
+{
+	__typeof__(cuModuleGetFunction) *real = GS_REAL(cuda, CUDA, cuModuleGetFunction);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_function(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *a0, unsigned int *a1, CUmodule a2, const char *a3)
+{
+	__typeof__(cuModuleGetGlobal) *real = GS_REAL(cuda, CUDA, cuModuleGetGlobal);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_global_v1(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *a0, size_t *a1, CUmodule a2, const char *a3)
+{
+	__typeof__(cuModuleGetGlobal_v2) *real = GS_REAL(cuda, CUDA, cuModuleGetGlobal_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_module_global(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuLibraryLoadData(CUlibrary *a0, const void *a1, CUjit_option *a2, void **a3, unsigned int a4, CUlibraryOption *a5, void **a6, unsigned int a7)
+{
+	__typeof__(cuLibraryLoadData) *real = GS_REAL(cuda, CUDA, cuLibraryLoadData);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_library_load(real, a0, a1, a2, a3, a4, a5, a6, a7);
+}
+
+GS_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *a0, const char *a1, CUjit_option *a2, void **a3, unsigned int a4, CUlibraryOption *a5, void **a6, unsigned int a7)
+{
+	__typeof__(cuLibraryLoadFromFile) *real = GS_REAL(cuda, CUDA, cuLibraryLoadFromFile);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_library_load_file(real, a0, a1, a2, a3, a4, a5, a6, a7);
+}
+
+GS_EXPORT CUresult cuLibraryUnload(CUlibrary a0)
+{
+	__typeof__(cuLibraryUnload) *real = GS_REAL(cuda, CUDA, cuLibraryUnload);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_library_unload(real, a0);
+}
+
+GS_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *a0, size_t *a1, CUlibrary a2, const char *a3)
+{
+	__typeof__(cuLibraryGetGlobal) *real = GS_REAL(cuda, CUDA, cuLibraryGetGlobal);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_library_global(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *a0, size_t *a1, CUlibrary a2, const char *a3)
+{
+	__typeof__(cuLibraryGetManaged) *real = GS_REAL(cuda, CUDA, cuLibraryGetManaged);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_library_managed(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuLibraryGetModule(CUmodule *a0, CUlibrary a1)
+{
+	__typeof__(cuLibraryGetModule) *real = GS_REAL(cuda, CUDA, cuLibraryGetModule);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_library_module(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuKernelGetFunction(CUfunction *a0, CUkernel a1)
+{
+	__typeof__(cuKernelGetFunction) *real = GS_REAL(cuda, CUDA, cuKernelGetFunction);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_kernel_function(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuFuncLoad(CUfunction a0)
+{
+	__typeof__(cuFuncLoad) *real = GS_REAL(cuda, CUDA, cuFuncLoad);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_func_load(real, a0);
+}
+
+GS_EXPORT CUresult cuCtxSetLimit(CUlimit a0, size_t a1)
+{
+	__typeof__(cuCtxSetLimit) *real = GS_REAL(cuda, CUDA, cuCtxSetLimit);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ctx_set_limit(real, a0, a1);
 }
 
 GS_EXPORT CUresult cuStreamBeginCapture(CUstream a0)

@@ -80,6 +80,23 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuStreamSynchronize,
 	GS_CUDA_cuStreamSynchronize_ptsz,
 	GS_CUDA_cuEventSynchronize,
+	GS_CUDA_cuModuleLoad,
+	GS_CUDA_cuModuleLoadData,
+	GS_CUDA_cuModuleLoadDataEx,
+	GS_CUDA_cuModuleLoadFatBinary,
+	GS_CUDA_cuModuleUnload,
+	GS_CUDA_cuModuleGetFunction,
+	GS_CUDA_cuModuleGetGlobal,
+	GS_CUDA_cuModuleGetGlobal_v2,
+	GS_CUDA_cuLibraryLoadData,
+	GS_CUDA_cuLibraryLoadFromFile,
+	GS_CUDA_cuLibraryUnload,
+	GS_CUDA_cuLibraryGetGlobal,
+	GS_CUDA_cuLibraryGetManaged,
+	GS_CUDA_cuLibraryGetModule,
+	GS_CUDA_cuKernelGetFunction,
+	GS_CUDA_cuFuncLoad,
+	GS_CUDA_cuCtxSetLimit,
 	GS_CUDA_cuStreamBeginCapture,
 	GS_CUDA_cuStreamBeginCapture_ptsz,
 	GS_CUDA_cuStreamBeginCapture_v2,
@@ -111,8 +128,13 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuStreamQuery_ptsz,
 	GS_CUDA_cuEventElapsedTime,
 	GS_CUDA_cuThreadExchangeStreamCaptureMode,
+	GS_CUDA_cuCtxGetLimit,
+	GS_CUDA_cuFuncGetAttribute,
+	GS_CUDA_cuFuncGetModule,
+	GS_CUDA_cuKernelGetLibrary,
+	GS_CUDA_cuModuleGetLoadingMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 78,
+	GS_CUDA_HOOKS = 95,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -187,6 +209,23 @@ struct gs_cuda_real {
 	__typeof__(cuStreamSynchronize) *cuStreamSynchronize;
 	__typeof__(cuStreamSynchronize_ptsz) *cuStreamSynchronize_ptsz;
 	__typeof__(cuEventSynchronize) *cuEventSynchronize;
+	__typeof__(cuModuleLoad) *cuModuleLoad;
+	__typeof__(cuModuleLoadData) *cuModuleLoadData;
+	__typeof__(cuModuleLoadDataEx) *cuModuleLoadDataEx;
+	__typeof__(cuModuleLoadFatBinary) *cuModuleLoadFatBinary;
+	__typeof__(cuModuleUnload) *cuModuleUnload;
+	__typeof__(cuModuleGetFunction) *cuModuleGetFunction;
+	__typeof__(cuModuleGetGlobal) *cuModuleGetGlobal;
+	__typeof__(cuModuleGetGlobal_v2) *cuModuleGetGlobal_v2;
+	__typeof__(cuLibraryLoadData) *cuLibraryLoadData;
+	__typeof__(cuLibraryLoadFromFile) *cuLibraryLoadFromFile;
+	__typeof__(cuLibraryUnload) *cuLibraryUnload;
+	__typeof__(cuLibraryGetGlobal) *cuLibraryGetGlobal;
+	__typeof__(cuLibraryGetManaged) *cuLibraryGetManaged;
+	__typeof__(cuLibraryGetModule) *cuLibraryGetModule;
+	__typeof__(cuKernelGetFunction) *cuKernelGetFunction;
+	__typeof__(cuFuncLoad) *cuFuncLoad;
+	__typeof__(cuCtxSetLimit) *cuCtxSetLimit;
 	__typeof__(cuStreamBeginCapture) *cuStreamBeginCapture;
 	__typeof__(cuStreamBeginCapture_ptsz) *cuStreamBeginCapture_ptsz;
 	__typeof__(cuStreamBeginCapture_v2) *cuStreamBeginCapture_v2;
@@ -218,6 +257,11 @@ struct gs_cuda_real {
 	__typeof__(cuStreamQuery_ptsz) *cuStreamQuery_ptsz;
 	__typeof__(cuEventElapsedTime) *cuEventElapsedTime;
 	__typeof__(cuThreadExchangeStreamCaptureMode) *cuThreadExchangeStreamCaptureMode;
+	__typeof__(cuCtxGetLimit) *cuCtxGetLimit;
+	__typeof__(cuFuncGetAttribute) *cuFuncGetAttribute;
+	__typeof__(cuFuncGetModule) *cuFuncGetModule;
+	__typeof__(cuKernelGetLibrary) *cuKernelGetLibrary;
+	__typeof__(cuModuleGetLoadingMode) *cuModuleGetLoadingMode;
 };
 
 extern struct gs_cuda_real gs_cuda_real;

@@ -68,6 +68,36 @@ CUresult gs_cu_mipmap_create(GS_FN(cuMipmappedArrayCreate) real, CUmipmappedArra
 			     const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels);
 CUresult gs_cu_mipmap_destroy(GS_FN(cuMipmappedArrayDestroy) real, CUmipmappedArray array);
 
+// cuda_code.c
+CUresult gs_cu_module_load(GS_FN(cuModuleLoad) real, CUmodule *ret_module, const char *path);
+CUresult gs_cu_module_load_data(GS_FN(cuModuleLoadData) real, CUmodule *ret_module, const void *image);
+CUresult gs_cu_module_load_ex(GS_FN(cuModuleLoadDataEx) real, CUmodule *ret_module, const void *image, unsigned int n,
+			      CUjit_option *options, void **values);
+CUresult gs_cu_library_load(GS_FN(cuLibraryLoadData) real, CUlibrary *ret_library, const void *image,
+			    CUjit_option *options, void **values, unsigned int n, CUlibraryOption *library_options,
+			    void **library_values, unsigned int library_n);
+CUresult gs_cu_library_load_file(GS_FN(cuLibraryLoadFromFile) real, CUlibrary *ret_library, const char *path,
+				 CUjit_option *options, void **values, unsigned int n,
+				 CUlibraryOption *library_options, void **library_values, unsigned int library_n);
+CUresult gs_cu_module_unload(GS_FN(cuModuleUnload) real, CUmodule module);
+CUresult gs_cu_library_unload(GS_FN(cuLibraryUnload) real, CUlibrary library);
+CUresult gs_cu_module_function(GS_FN(cuModuleGetFunction) real, CUfunction *ret_function, CUmodule module,
+			       const char *name);
+CUresult gs_cu_module_global(GS_FN(cuModuleGetGlobal_v2) real, CUdeviceptr *ret_ptr, size_t *ret_bytes,
+			     CUmodule module, const char *name);
+CUresult gs_cu_module_global_v1(GS_FN(cuModuleGetGlobal) real, CUdeviceptr_v1 *ret_ptr, unsigned int *ret_bytes,
+				CUmodule module, const char *name);
+CUresult gs_cu_library_global(GS_FN(cuLibraryGetGlobal) real, CUdeviceptr *ret_ptr, size_t *ret_bytes,
+			      CUlibrary library, const char *name);
+CUresult gs_cu_library_managed(GS_FN(cuLibraryGetManaged) real, CUdeviceptr *ret_ptr, size_t *ret_bytes,
+			       CUlibrary library, const char *name);
+CUresult gs_cu_library_module(GS_FN(cuLibraryGetModule) real, CUmodule *ret_module, CUlibrary library);
+CUresult gs_cu_kernel_function(GS_FN(cuKernelGetFunction) real, CUfunction *ret_function, CUkernel kernel);
+CUresult gs_cu_func_load(GS_FN(cuFuncLoad) real, CUfunction f);
+
+// cuda_limit.c
+CUresult gs_cu_ctx_set_limit(GS_FN(cuCtxSetLimit) real, CUlimit limit, size_t value);
+
 // cuda_context.c, cuda_primary.c
 CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *ret_ctx, CUdevice dev);
 CUresult gs_cu_primary_release(GS_FN(cuDevicePrimaryCtxRelease) real, CUdevice dev);

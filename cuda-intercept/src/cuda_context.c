@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "code.h"
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
 #include "grant.h"
@@ -95,6 +96,7 @@ void gs_context_dropped(const struct gs_entry *context)
 	uint64_t word = cache_word(ctx, context->gpu);
 
 	atomic_compare_exchange_strong(cache_place(ctx), &word, 0);
+	gs_code_forget();
 	gs_ledger_refund(context->gpu, gs_registry_drain(context->ctx) + context->bytes);
 	if (context->bytes)
 		gs_ledger_count_context(-1);

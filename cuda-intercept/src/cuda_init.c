@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "attach.h"
+#include "code.h"
 #include "context.h"
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
@@ -36,6 +37,7 @@ void gs_forked(void)
 	gs_shares_forked();
 	gs_registry_forked();
 	gs_guess_forked();
+	gs_code_forget();
 	gs_attach_forget();
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "attach.h"
+#include "code.h"
 #include "context.h"
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
@@ -18,6 +19,40 @@ static struct gs_gate_shape kernel(CUfunction f)
 	return (struct gs_gate_shape){.handle = (uintptr_t)f, .grid = {1, 1, 1}};
 }
 
+// A launch on its way through the gate. The first one of a function may make the
+// driver put code on the device.
+struct launch {
+	struct gs_gate_ticket ticket;
+	struct gs_code_use use;
+	CUfunction function;
+	unsigned gpu;
+	bool first;
+};
+
+static CUresult launch_begin(struct launch *l, unsigned gpu, CUfunction f, CUstream stream,
+			     enum gs_gate_flavour flavour, const struct gs_gate_shape *shape)
+{
+	CUresult r;
+
+	l->function = f;
+	l->gpu = gpu;
+	l->first = !gs_code_launched(gpu, f);
+	gs_gate_enter(&l->ticket, gpu, stream, flavour, shape);
+	if (__builtin_expect(!l->first, 1))
+		return CUDA_SUCCESS;
+	r = gs_code_first(&l->use, gpu, f);
+	if (r != CUDA_SUCCESS)
+		gs_gate_leave(&l->ticket, r);
+	return r;
+}
+
+static void launch_end(struct launch *l, CUresult r)
+{
+	if (__builtin_expect(l->first, 0))
+		gs_code_first_end(&l->use, l->gpu, l->function, r);
+	gs_gate_leave(&l->ticket, r);
+}
+
 CUresult gs_cu_launch_kernel(GS_FN(cuLaunchKernel) real, enum gs_gate_flavour flavour, CUfunction f, unsigned int gx,
 			     unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
 			     unsigned int shared_bytes, CUstream stream, void **params, void **extra)
@@ -28,19 +63,21 @@ CUresult gs_cu_launch_kernel(GS_FN(cuLaunchKernel) real, enum gs_gate_flavour fl
 		.block = {bx, by, bz},
 		.shared_bytes = shared_bytes,
 	};
-	struct gs_gate_ticket t;
+	struct launch l;
 	CUresult r;
 
-	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
+	r = launch_begin(&l, gs_place_launch(), f, stream, flavour, &shape);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params, extra);
-	gs_gate_leave(&t, r);
+	launch_end(&l, r);
 	return r;
 }
 
 CUresult gs_cu_launch_kernel_ex(GS_FN(cuLaunchKernelEx) real, enum gs_gate_flavour flavour,
 				const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
-	struct gs_gate_ticket t;
+	struct launch l;
 	struct gs_gate_shape shape;
 	CUresult r;
 
@@ -52,9 +89,11 @@ CUresult gs_cu_launch_kernel_ex(GS_FN(cuLaunchKernelEx) real, enum gs_gate_flavo
 		.block = {config->blockDimX, config->blockDimY, config->blockDimZ},
 		.shared_bytes = config->sharedMemBytes,
 	};
-	gs_gate_enter(&t, gs_place_launch(), config->hStream, flavour, &shape);
+	r = launch_begin(&l, gs_place_launch(), f, config->hStream, flavour, &shape);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(config, f, params, extra);
-	gs_gate_leave(&t, r);
+	launch_end(&l, r);
 	return r;
 }
 
@@ -69,26 +108,29 @@ CUresult gs_cu_launch_cooperative(GS_FN(cuLaunchCooperativeKernel) real, enum gs
 		.block = {bx, by, bz},
 		.shared_bytes = shared_bytes,
 	};
-	struct gs_gate_ticket t;
+	struct launch l;
 	CUresult r;
 
-	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
+	r = launch_begin(&l, gs_place_launch(), f, stream, flavour, &shape);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(f, gx, gy, gz, bx, by, bz, shared_bytes, stream, params);
-	gs_gate_leave(&t, r);
+	launch_end(&l, r);
 	return r;
 }
 
 CUresult gs_cu_launch_multi(GS_FN(cuLaunchCooperativeKernelMultiDevice) real, enum gs_gate_flavour flavour,
 			    CUDA_LAUNCH_PARAMS *list, unsigned int n, unsigned int flags)
 {
-	struct gs_gate_ticket t[MULTI_MAX];
+	struct launch l[MULTI_MAX];
 	unsigned int gated = n < MULTI_MAX ? n : MULTI_MAX;
-	CUresult r;
+	CUresult r = CUDA_SUCCESS;
+	unsigned int begun = 0;
 
 	if (!list)
 		gated = 0;
-	for (unsigned int i = 0; i < gated; i++) {
-		const CUDA_LAUNCH_PARAMS *p = &list[i];
+	for (; begun < gated && r == CUDA_SUCCESS; begun += r == CUDA_SUCCESS) {
+		const CUDA_LAUNCH_PARAMS *p = &list[begun];
 		struct gs_gate_shape shape = {
 			.handle = (uintptr_t)p->function,
 			.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
@@ -96,37 +138,42 @@ CUresult gs_cu_launch_multi(GS_FN(cuLaunchCooperativeKernelMultiDevice) real, en
 			.shared_bytes = p->sharedMemBytes,
 		};
 
-		gs_gate_enter(&t[i], gs_place_stream(p->hStream), p->hStream, flavour, &shape);
+		r = launch_begin(&l[begun], gs_place_stream(p->hStream), p->function, p->hStream, flavour, &shape);
 	}
-	r = real(list, n, flags);
-	for (unsigned int i = 0; i < gated; i++)
-		gs_gate_leave(&t[i], r);
+	if (r == CUDA_SUCCESS)
+		r = real(list, n, flags);
+	for (unsigned int i = 0; i < begun; i++)
+		launch_end(&l[i], r);
 	return r;
 }
 
 CUresult gs_cu_launch(GS_FN(cuLaunch) real, enum gs_gate_flavour flavour, CUfunction f)
 {
 	struct gs_gate_shape shape = kernel(f);
-	struct gs_gate_ticket t;
+	struct launch l;
 	CUresult r;
 
-	gs_gate_enter(&t, gs_place_launch(), NULL, flavour, &shape);
+	r = launch_begin(&l, gs_place_launch(), f, NULL, flavour, &shape);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(f);
-	gs_gate_leave(&t, r);
+	launch_end(&l, r);
 	return r;
 }
 
 CUresult gs_cu_launch_grid(GS_FN(cuLaunchGrid) real, enum gs_gate_flavour flavour, CUfunction f, int width, int height)
 {
 	struct gs_gate_shape shape = kernel(f);
-	struct gs_gate_ticket t;
+	struct launch l;
 	CUresult r;
 
 	shape.grid[0] = (uint32_t)width;
 	shape.grid[1] = (uint32_t)height;
-	gs_gate_enter(&t, gs_place_launch(), NULL, flavour, &shape);
+	r = launch_begin(&l, gs_place_launch(), f, NULL, flavour, &shape);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(f, width, height);
-	gs_gate_leave(&t, r);
+	launch_end(&l, r);
 	return r;
 }
 
@@ -134,14 +181,16 @@ CUresult gs_cu_launch_grid_async(GS_FN(cuLaunchGridAsync) real, enum gs_gate_fla
 				 int height, CUstream stream)
 {
 	struct gs_gate_shape shape = kernel(f);
-	struct gs_gate_ticket t;
+	struct launch l;
 	CUresult r;
 
 	shape.grid[0] = (uint32_t)width;
 	shape.grid[1] = (uint32_t)height;
-	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
+	r = launch_begin(&l, gs_place_launch(), f, stream, flavour, &shape);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(f, width, height, stream);
-	gs_gate_leave(&t, r);
+	launch_end(&l, r);
 	return r;
 }
 

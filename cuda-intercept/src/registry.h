@@ -27,6 +27,8 @@ enum gs_kind {
 	GS_KIND_BINDING, // of memory to something that keeps it; link is the memory's number
 	GS_KIND_EXTERNAL, // external memory; link is the memory's number
 	GS_KIND_BUFFER,	 // pointer or array mapped from external memory; link likewise
+	GS_KIND_CODE,	 // a module or library on a GPU: code.c
+	GS_KIND_HEAP,	 // a limit of a context: cuda_limit.c
 };
 
 struct gs_entry {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "code.h"
 #include "cuda_hooks.h"
 #include "gate.h"
 
@@ -79,6 +80,32 @@ unsigned gs_place_stream(CUstream s)
 	return (unsigned)(uintptr_t)s;
 }
 
+// ---- code ---------------------------------------------------------------------
+
+uint64_t gs_code_seen[GS_CODE_SEEN];
+static int firsts, lasts;
+static CUresult room, lasting;
+
+CUresult gs_code_first(struct gs_code_use *use, unsigned g, CUfunction f)
+{
+	(void)use;
+	(void)f;
+	order_wrong |= called > 0 || entered == 0;
+	firsts++;
+	gpu = g;
+	return room;
+}
+
+void gs_code_first_end(const struct gs_code_use *use, unsigned g, CUfunction f, CUresult r)
+{
+	(void)use;
+	order_wrong |= called != 1;
+	lasts++;
+	lasting = r;
+	if (r == CUDA_SUCCESS)
+		*gs_code_place(gs_code_word(g, f)) = gs_code_word(g, f);
+}
+
 void *gs_cuda_resolve(int symbol);
 
 void *gs_cuda_resolve(int symbol)
@@ -104,7 +131,7 @@ static CUresult capturing(CUstream s, CUstreamCaptureStatus *ret)
 
 static void reset(CUresult a)
 {
-	entered = left = called = order_wrong = 0;
+	entered = left = called = order_wrong = firsts = lasts = 0;
 	memset(&shape, 0, sizeof(shape));
 	told = 999;
 	answer = a;
@@ -165,6 +192,38 @@ static void launches(void)
 	CHECK(cuLaunchCooperativeKernelMultiDevice(NULL, 2, 0) == CUDA_ERROR_INVALID_VALUE && entered == 0);
 }
 
+// FIRST makes a launch of a function not seen before: once without room for its code,
+// once where the driver fails, then for good.
+#define FIRST(call)                                                                           \
+	do {                                                                                  \
+		memset(gs_code_seen, 0, sizeof(gs_code_seen));                                \
+		reset(CUDA_SUCCESS);                                                          \
+		room = CUDA_ERROR_OUT_OF_MEMORY;                                              \
+		CHECK((call) == CUDA_ERROR_OUT_OF_MEMORY && called == 0 && lasts == 0);       \
+		CHECK(entered == left && left > 0 && told == CUDA_ERROR_OUT_OF_MEMORY);       \
+		reset(CUDA_ERROR_LAUNCH_FAILED);                                              \
+		room = CUDA_SUCCESS;                                                          \
+		CHECK((call) == CUDA_ERROR_LAUNCH_FAILED && firsts == 1 && lasts == 1);       \
+		CHECK(lasting == CUDA_ERROR_LAUNCH_FAILED && !order_wrong);                   \
+		reset(CUDA_SUCCESS);                                                          \
+		CHECK((call) == CUDA_SUCCESS && firsts == 1 && lasting == CUDA_SUCCESS);      \
+		CHECK((call) == CUDA_SUCCESS && firsts == 1 && lasts == 1);                   \
+	} while (0)
+
+static void firsts_of_functions(void)
+{
+	CUlaunchConfig config = {.gridDimX = 1, .hStream = S};
+	CUDA_LAUNCH_PARAMS list[1] = {{.function = F, .gridDimX = 1, .hStream = (CUstream)1}};
+
+	FIRST(cuLaunchKernel(F, 1, 1, 1, 1, 1, 1, 0, S, NULL, NULL));
+	FIRST(cuLaunchKernelEx(&config, F, NULL, NULL));
+	FIRST(cuLaunchCooperativeKernel(F, 1, 1, 1, 1, 1, 1, 0, S, NULL));
+	FIRST(cuLaunchCooperativeKernelMultiDevice(list, 1, 0));
+	FIRST(cuLaunch(F));
+	FIRST(cuLaunchGrid(F, 8, 9));
+	FIRST(cuLaunchGridAsync(F, 8, 9, S));
+}
+
 static void waits(void)
 {
 	reset(CUDA_SUCCESS);
@@ -208,6 +267,7 @@ int main(void)
 	gs_cuda_real.cuStreamIsCapturing = capturing;
 	gs_cuda_real.cuStreamIsCapturing_ptsz = capturing;
 	launches();
+	firsts_of_functions();
 	waits();
 	capture();
 	return failures ? 1 : 0;
