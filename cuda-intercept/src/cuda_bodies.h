@@ -84,13 +84,13 @@ CUresult gs_cu_library_unload(GS_FN(cuLibraryUnload) real, CUlibrary library);
 CUresult gs_cu_module_function(GS_FN(cuModuleGetFunction) real, CUfunction *ret_function, CUmodule module,
 			       const char *name);
 CUresult gs_cu_module_global(GS_FN(cuModuleGetGlobal_v2) real, CUdeviceptr *ret_ptr, size_t *ret_bytes,
-			     CUmodule module, const char *name);
+			     CUmodule of, const char *name);
 CUresult gs_cu_module_global_v1(GS_FN(cuModuleGetGlobal) real, CUdeviceptr_v1 *ret_ptr, unsigned int *ret_bytes,
-				CUmodule module, const char *name);
+				CUmodule of, const char *name);
 CUresult gs_cu_library_global(GS_FN(cuLibraryGetGlobal) real, CUdeviceptr *ret_ptr, size_t *ret_bytes,
-			      CUlibrary library, const char *name);
+			      CUlibrary of, const char *name);
 CUresult gs_cu_library_managed(GS_FN(cuLibraryGetManaged) real, CUdeviceptr *ret_ptr, size_t *ret_bytes,
-			       CUlibrary library, const char *name);
+			       CUlibrary of, const char *name);
 CUresult gs_cu_library_module(GS_FN(cuLibraryGetModule) real, CUmodule *ret_module, CUlibrary library);
 CUresult gs_cu_kernel_function(GS_FN(cuKernelGetFunction) real, CUfunction *ret_function, CUkernel kernel);
 CUresult gs_cu_func_load(GS_FN(cuFuncLoad) real, CUfunction f);
