@@ -53,6 +53,10 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuCtxCreate_v4",
 	"cuGLCtxCreate",
 	"cuGLCtxCreate_v2",
+	"cuVDPAUCtxCreate",
+	"cuVDPAUCtxCreate_v2",
+	"cuGreenCtxCreate",
+	"cuGreenCtxDestroy",
 	"cuCtxAttach",
 	"cuCtxDetach",
 	"cuCtxDestroy",
@@ -105,6 +109,9 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuStreamEndCapture",
 	"cuStreamEndCapture_ptsz",
 	"cuCtxGetCurrent",
+	"cuCtxFromGreenCtx",
+	"cuMipmappedArrayGetMemoryRequirements",
+	"cuArrayGetMemoryRequirements",
 	"cuCtxGetDevice",
 	"cuCtxPushCurrent_v2",
 	"cuCtxPopCurrent_v2",
@@ -179,6 +186,10 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuCtxCreate_v4,
 	(void *)cuGLCtxCreate,
 	(void *)cuGLCtxCreate_v2,
+	(void *)cuVDPAUCtxCreate,
+	(void *)cuVDPAUCtxCreate_v2,
+	(void *)cuGreenCtxCreate,
+	(void *)cuGreenCtxDestroy,
 	(void *)cuCtxAttach,
 	(void *)cuCtxDetach,
 	(void *)cuCtxDestroy,
@@ -626,6 +637,42 @@ GS_EXPORT CUresult cuGLCtxCreate_v2(CUcontext *a0, unsigned int a1, CUdevice a2)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_ctx_create(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuVDPAUCtxCreate(CUcontext *a0, unsigned int a1, CUdevice a2, VdpDevice a3, VdpGetProcAddress *a4)
+{
+	__typeof__(cuVDPAUCtxCreate) *real = GS_REAL(cuda, CUDA, cuVDPAUCtxCreate);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ctx_create_vdpau(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuVDPAUCtxCreate_v2(CUcontext *a0, unsigned int a1, CUdevice a2, VdpDevice a3, VdpGetProcAddress *a4)
+{
+	__typeof__(cuVDPAUCtxCreate_v2) *real = GS_REAL(cuda, CUDA, cuVDPAUCtxCreate_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ctx_create_vdpau(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *a0, CUdevResourceDesc a1, CUdevice a2, unsigned int a3)
+{
+	__typeof__(cuGreenCtxCreate) *real = GS_REAL(cuda, CUDA, cuGreenCtxCreate);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_green_create(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx a0)
+{
+	__typeof__(cuGreenCtxDestroy) *real = GS_REAL(cuda, CUDA, cuGreenCtxDestroy);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_green_destroy(real, a0);
 }
 
 GS_EXPORT CUresult cuCtxAttach(CUcontext *a0, unsigned int a1)

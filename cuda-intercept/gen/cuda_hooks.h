@@ -54,6 +54,10 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuCtxCreate_v4,
 	GS_CUDA_cuGLCtxCreate,
 	GS_CUDA_cuGLCtxCreate_v2,
+	GS_CUDA_cuVDPAUCtxCreate,
+	GS_CUDA_cuVDPAUCtxCreate_v2,
+	GS_CUDA_cuGreenCtxCreate,
+	GS_CUDA_cuGreenCtxDestroy,
 	GS_CUDA_cuCtxAttach,
 	GS_CUDA_cuCtxDetach,
 	GS_CUDA_cuCtxDestroy,
@@ -106,6 +110,9 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuStreamEndCapture,
 	GS_CUDA_cuStreamEndCapture_ptsz,
 	GS_CUDA_cuCtxGetCurrent,
+	GS_CUDA_cuCtxFromGreenCtx,
+	GS_CUDA_cuMipmappedArrayGetMemoryRequirements,
+	GS_CUDA_cuArrayGetMemoryRequirements,
 	GS_CUDA_cuCtxGetDevice,
 	GS_CUDA_cuCtxPushCurrent_v2,
 	GS_CUDA_cuCtxPopCurrent_v2,
@@ -134,7 +141,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuKernelGetLibrary,
 	GS_CUDA_cuModuleGetLoadingMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 95,
+	GS_CUDA_HOOKS = 99,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -183,6 +190,10 @@ struct gs_cuda_real {
 	__typeof__(cuCtxCreate_v4) *cuCtxCreate_v4;
 	__typeof__(cuGLCtxCreate) *cuGLCtxCreate;
 	__typeof__(cuGLCtxCreate_v2) *cuGLCtxCreate_v2;
+	__typeof__(cuVDPAUCtxCreate) *cuVDPAUCtxCreate;
+	__typeof__(cuVDPAUCtxCreate_v2) *cuVDPAUCtxCreate_v2;
+	__typeof__(cuGreenCtxCreate) *cuGreenCtxCreate;
+	__typeof__(cuGreenCtxDestroy) *cuGreenCtxDestroy;
 	__typeof__(cuCtxAttach) *cuCtxAttach;
 	__typeof__(cuCtxDetach) *cuCtxDetach;
 	__typeof__(cuCtxDestroy) *cuCtxDestroy;
@@ -235,6 +246,9 @@ struct gs_cuda_real {
 	__typeof__(cuStreamEndCapture) *cuStreamEndCapture;
 	__typeof__(cuStreamEndCapture_ptsz) *cuStreamEndCapture_ptsz;
 	__typeof__(cuCtxGetCurrent) *cuCtxGetCurrent;
+	__typeof__(cuCtxFromGreenCtx) *cuCtxFromGreenCtx;
+	__typeof__(cuMipmappedArrayGetMemoryRequirements) *cuMipmappedArrayGetMemoryRequirements;
+	__typeof__(cuArrayGetMemoryRequirements) *cuArrayGetMemoryRequirements;
 	__typeof__(cuCtxGetDevice) *cuCtxGetDevice;
 	__typeof__(cuCtxPushCurrent_v2) *cuCtxPushCurrent_v2;
 	__typeof__(cuCtxPopCurrent_v2) *cuCtxPopCurrent_v2;

@@ -34,6 +34,8 @@ typedef unsigned long long CUgraphConditionalHandle;
 typedef unsigned int CUlogIterator;
 typedef unsigned int GLenum;
 typedef unsigned int GLuint;
+typedef uint32_t VdpDevice;
+typedef int VdpGetProcAddress(VdpDevice, uint32_t, void **);
 
 #define GS_ABI_HANDLE(name, tag) typedef struct tag *name
 GS_ABI_HANDLE(CUcontext, CUctx_st);
@@ -1630,6 +1632,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *);
 CUresult cuUserObjectCreate(CUuserObject *, void *, CUhostFn, unsigned int, unsigned int);
 CUresult cuUserObjectRelease(CUuserObject, unsigned int);
 CUresult cuUserObjectRetain(CUuserObject, unsigned int);
+CUresult cuVDPAUCtxCreate(CUcontext *, unsigned int, CUdevice, VdpDevice, VdpGetProcAddress *);
+CUresult cuVDPAUCtxCreate_v2(CUcontext *, unsigned int, CUdevice, VdpDevice, VdpGetProcAddress *);
 CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *,
     const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, unsigned int, CUstream);
 CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *,

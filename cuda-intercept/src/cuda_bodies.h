@@ -107,9 +107,16 @@ CUresult gs_cu_ctx_create_v3(GS_FN(cuCtxCreate_v3) real, CUcontext *ret_ctx, CUe
 			     unsigned int flags, CUdevice dev);
 CUresult gs_cu_ctx_create_v4(GS_FN(cuCtxCreate_v4) real, CUcontext *ret_ctx, CUctxCreateParams *params,
 			     unsigned int flags, CUdevice dev);
+CUresult gs_cu_ctx_create_vdpau(GS_FN(cuVDPAUCtxCreate) real, CUcontext *ret_ctx, unsigned int flags, CUdevice dev,
+				VdpDevice vdp, VdpGetProcAddress *get);
 CUresult gs_cu_ctx_attach(GS_FN(cuCtxAttach) real, CUcontext *ret_ctx, unsigned int flags);
 CUresult gs_cu_ctx_detach(GS_FN(cuCtxDetach) real, CUcontext ctx);
 CUresult gs_cu_ctx_destroy(GS_FN(cuCtxDestroy_v2) real, CUcontext ctx);
+
+// cuda_green.c
+CUresult gs_cu_green_create(GS_FN(cuGreenCtxCreate) real, CUgreenCtx *ret_green, CUdevResourceDesc desc, CUdevice dev,
+			    unsigned int flags);
+CUresult gs_cu_green_destroy(GS_FN(cuGreenCtxDestroy) real, CUgreenCtx green);
 
 // cuda_view.c
 CUresult gs_cu_mem_info(GS_FN(cuMemGetInfo_v2) real, size_t *ret_free, size_t *ret_total);

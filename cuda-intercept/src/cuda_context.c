@@ -22,6 +22,9 @@ static _Atomic(uint64_t) gpu_cache[CACHE];
 
 static _Atomic(uint32_t) last_serial;
 
+// Contexts of this process on each GPU that are charged or about to be.
+static _Atomic(uint32_t) contexts[GS_MAX_GPUS];
+
 static _Atomic(uint64_t) *cache_place(CUcontext ctx)
 {
 	return &gpu_cache[((uint64_t)(uintptr_t)ctx >> 4 ^ (uint64_t)(uintptr_t)ctx >> 12) % CACHE];
@@ -67,39 +70,76 @@ CUresult gs_place_device(CUdevice dev, unsigned *ret_gpu)
 	return CUDA_SUCCESS;
 }
 
-uint32_t gs_context_note(CUcontext ctx, unsigned gpu, uint64_t bytes, bool primary)
+uint64_t gs_context_opening(unsigned gpu)
 {
+	const struct gs_gpu_limit *l = &gs_self.limits->gpu[gpu];
+	uint64_t next = __atomic_load_n(&l->next_context_bytes, __ATOMIC_RELAXED);
+	uint64_t bytes = gs_context_bytes(gpu);
+
+	if (atomic_fetch_add(&contexts[gpu], 1) && next)
+		bytes = next;
+	return gs_block_unit(gpu) > GS_CHARGE_GRANULE ? gs_whole_blocks(gpu, bytes) : bytes;
+}
+
+void gs_context_closed(unsigned gpu)
+{
+	atomic_fetch_sub(&contexts[gpu], 1);
+}
+
+uint32_t gs_context_note(CUcontext ctx, unsigned gpu, uint64_t bytes, unsigned what)
+{
+	bool own = what == GS_CONTEXT_OWN;
 	struct gs_entry old, e = {
 		.key = (uintptr_t)ctx,
 		.bytes = bytes,
-		.link = primary,
+		.link = what,
 		.ctx = gs_context_serial(),
 		.refs = 1,
 		.gpu = (uint8_t)gpu,
 		.kind = GS_KIND_CONTEXT,
 	};
 
-	// A primary context has one handle, and several threads may meet it at once.
-	if (primary && gs_registry_add(&e) != 0)
+	// Others have one handle, and several threads may meet it at once.
+	if (!own && gs_registry_add(&e) != 0)
 		return gs_registry_get(GS_KIND_CONTEXT, e.key, &old) ? old.ctx : 0;
-	if (!primary && gs_registry_put(&e, &old) < 0)
+	if (own && gs_registry_put(&e, &old) < 0)
 		return 0; // stays charged until the process ends
-	if (!primary && old.kind != GS_KIND_NONE)
+	if (own && old.kind != GS_KIND_NONE)
 		gs_context_dropped(&old); // the driver has given its handle away again
 	atomic_store_explicit(cache_place(ctx), cache_word(ctx, gpu), memory_order_relaxed);
 	return e.ctx;
 }
 
+void gs_context_forget(const struct gs_entry *context)
+{
+	uint64_t word = cache_word((CUcontext)(uintptr_t)context->key, context->gpu);
+
+	atomic_compare_exchange_strong(cache_place((CUcontext)(uintptr_t)context->key), &word, 0);
+}
+
 void gs_context_dropped(const struct gs_entry *context)
 {
-	CUcontext ctx = (CUcontext)(uintptr_t)context->key;
-	uint64_t word = cache_word(ctx, context->gpu);
-
-	atomic_compare_exchange_strong(cache_place(ctx), &word, 0);
+	gs_context_forget(context);
 	gs_code_forget();
-	gs_ledger_refund(context->gpu, gs_registry_drain(context->ctx) + context->bytes);
+	gs_registry_drain(context->ctx, gs_entry_refund);
+	if (context->link != GS_CONTEXT_OWN)
+		return;
+	gs_ledger_refund(context->gpu, context->bytes);
+	gs_context_closed(context->gpu);
 	if (context->bytes)
 		gs_ledger_count_context(-1);
+}
+
+// meet charges a context that came about unseen and is nobody's primary one.
+static uint32_t meet(CUcontext ctx, unsigned gpu)
+{
+	uint64_t bytes = gs_context_opening(gpu);
+
+	if (bytes) {
+		gs_ledger_add(gpu, bytes);
+		gs_ledger_count_context(1);
+	}
+	return gs_context_note(ctx, gpu, bytes, GS_CONTEXT_OWN);
 }
 
 CUresult gs_place_current(struct gs_place *ret_place)
@@ -108,7 +148,6 @@ CUresult gs_place_current(struct gs_place *ret_place)
 	CUcontext ctx = NULL;
 	CUdevice dev;
 	CUresult r;
-	bool primary;
 
 	if (!gs_attached())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -126,18 +165,37 @@ CUresult gs_place_current(struct gs_place *ret_place)
 	r = gs_place_device(dev, &ret_place->gpu);
 	if (r != CUDA_SUCCESS)
 		return r;
-	primary = ctx && gs_primary_noticed(dev, ret_place->gpu, ctx);
 	ret_place->ctx = 0;
-	if (ctx) {
-		uint64_t bytes = primary ? 0 : gs_context_bytes(ret_place->gpu);
-
-		if (bytes) {
-			gs_ledger_add(ret_place->gpu, bytes);
-			gs_ledger_count_context(1);
-		}
-		ret_place->ctx = gs_context_note(ctx, ret_place->gpu, bytes, primary);
-	}
+	if (ctx && gs_primary_noticed(dev, ret_place->gpu, ctx))
+		ret_place->ctx = gs_context_note(ctx, ret_place->gpu, 0, GS_CONTEXT_PRIMARY);
+	else if (ctx)
+		ret_place->ctx = meet(ctx, ret_place->gpu);
 	return CUDA_SUCCESS;
+}
+
+// asked finds the GPU of a context that came about unseen. It changes the current
+// context for a moment if it must.
+static unsigned asked(CUcontext ctx)
+{
+	CUcontext current = NULL;
+	unsigned gpu = 0;
+	bool other;
+	CUdevice dev;
+	CUresult r;
+
+	if (!gs_cuda_real.cuCtxGetDevice || !gs_cuda_real.cuCtxGetCurrent)
+		return 0;
+	other = gs_cuda_real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != ctx;
+	if (other && (!gs_cuda_real.cuCtxPopCurrent_v2 || !gs_cuda_real.cuCtxPushCurrent_v2 ||
+		      gs_cuda_real.cuCtxPushCurrent_v2(ctx) != CUDA_SUCCESS))
+		return 0;
+	r = gs_cuda_real.cuCtxGetDevice(&dev);
+	if (other)
+		gs_cuda_real.cuCtxPopCurrent_v2(&current);
+	if (r != CUDA_SUCCESS || gs_place_device(dev, &gpu) != CUDA_SUCCESS)
+		return 0;
+	atomic_store_explicit(cache_place(ctx), cache_word(ctx, gpu), memory_order_relaxed);
+	return gpu;
 }
 
 static unsigned gpu_of(CUcontext ctx)
@@ -148,7 +206,7 @@ static unsigned gpu_of(CUcontext ctx)
 	if (word >> 8 == ((uint64_t)(uintptr_t)ctx << 8) >> 8 && word & 0xff)
 		return (unsigned)(word & 0xff) - 1;
 	if (!gs_registry_get(GS_KIND_CONTEXT, (uintptr_t)ctx, &e))
-		return 0;
+		return asked(ctx);
 	atomic_store_explicit(cache_place(ctx), cache_word(ctx, e.gpu), memory_order_relaxed);
 	return e.gpu;
 }
@@ -179,6 +237,7 @@ void gs_context_forked(void)
 {
 	memset(device_gpu, 0, sizeof(device_gpu));
 	memset(gpu_cache, 0, sizeof(gpu_cache));
+	memset(contexts, 0, sizeof(contexts));
 }
 
 // ---- explicit contexts ------------------------------------------------------
@@ -195,19 +254,23 @@ static CUresult make_begin(struct making *m, CUdevice dev)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	m->bytes = gs_context_bytes(m->gpu);
-	return gs_charge(m->gpu, m->bytes) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	m->bytes = gs_context_opening(m->gpu);
+	if (gs_charge(m->gpu, m->bytes) == 0)
+		return CUDA_SUCCESS;
+	gs_context_closed(m->gpu);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult make_end(const struct making *m, const CUcontext *ctx, CUcontext *ret_ctx, CUresult r)
 {
 	if (r != CUDA_SUCCESS) {
 		gs_ledger_refund(m->gpu, m->bytes);
+		gs_context_closed(m->gpu);
 		return r;
 	}
 	if (m->bytes)
 		gs_ledger_count_context(1);
-	gs_context_note(*ctx, m->gpu, m->bytes, false);
+	gs_context_note(*ctx, m->gpu, m->bytes, GS_CONTEXT_OWN);
 	*ret_ctx = *ctx;
 	return r;
 }
@@ -244,6 +307,18 @@ CUresult gs_cu_ctx_create_v4(GS_FN(cuCtxCreate_v4) real, CUcontext *ret_ctx, CUc
 
 	if (r == CUDA_SUCCESS)
 		r = make_end(&m, &ctx, ret_ctx, real(ret_ctx ? &ctx : NULL, params, flags, dev));
+	return r;
+}
+
+CUresult gs_cu_ctx_create_vdpau(GS_FN(cuVDPAUCtxCreate) real, CUcontext *ret_ctx, unsigned int flags, CUdevice dev,
+				VdpDevice vdp, VdpGetProcAddress *get)
+{
+	struct making m;
+	CUcontext ctx = NULL;
+	CUresult r = make_begin(&m, dev);
+
+	if (r == CUDA_SUCCESS)
+		r = make_end(&m, &ctx, ret_ctx, real(ret_ctx ? &ctx : NULL, flags, dev, vdp, get));
 	return r;
 }
 

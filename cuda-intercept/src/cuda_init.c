@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 
+#include "array.h"
 #include "attach.h"
+#include "block.h"
 #include "code.h"
 #include "context.h"
 #include "cuda_bodies.h"
@@ -33,6 +35,8 @@ void gs_forked(void)
 	gs_gate_fork_child();
 	gs_context_forked();
 	gs_primary_forked();
+	gs_blocks_forked();
+	gs_arrays_forked();
 	gs_pools_forked();
 	gs_shares_forked();
 	gs_registry_forked();

@@ -36,7 +36,7 @@ static struct primary *primary_of(CUdevice dev)
 // exists already. It returns 0 or -ENOMEM.
 static int charge(struct primary *p, unsigned gpu, bool on_sight)
 {
-	uint64_t bytes = gs_context_bytes(gpu);
+	uint64_t bytes;
 	bool need;
 
 	pthread_mutex_lock(&p->lock);
@@ -44,21 +44,32 @@ static int charge(struct primary *p, unsigned gpu, bool on_sight)
 	pthread_mutex_unlock(&p->lock);
 	if (!need)
 		return 0;
-	if (on_sight)
+	bytes = gs_context_opening(gpu);
+	if (on_sight) {
 		gs_ledger_add(gpu, bytes);
-	else if (gs_charge(gpu, bytes) < 0)
+	} else if (gs_charge(gpu, bytes) < 0) {
+		gs_context_closed(gpu);
 		return -1;
+	}
 	pthread_mutex_lock(&p->lock);
 	need = !p->charged;
 	if (need) {
 		p->charged = true;
 		p->bytes = bytes;
+	} else if (bytes > p->bytes) {
+		// Another thread was faster, and believed it a further context.
+		uint64_t less = p->bytes;
+
+		p->bytes = bytes;
+		bytes = less;
 	}
 	pthread_mutex_unlock(&p->lock);
-	if (need)
+	if (need) {
 		gs_ledger_count_context(1);
-	else
-		gs_ledger_refund(gpu, bytes); // another thread was faster
+	} else {
+		gs_ledger_refund(gpu, bytes);
+		gs_context_closed(gpu);
+	}
 	return 0;
 }
 
@@ -105,34 +116,64 @@ static void settle(CUdevice dev, struct primary *p, unsigned gpu)
 		return;
 	if (known)
 		gs_context_dropped(&context);
+	gs_green_dropped(dev);
 	gs_ledger_refund(gpu, bytes);
+	gs_context_closed(gpu);
 	gs_ledger_count_context(-1);
+}
+
+// handle_of asks for the handle of a primary context that exists, NULL if that
+// fails.
+static CUcontext handle_of(CUdevice dev)
+{
+	CUcontext ctx = NULL;
+
+	if (!gs_cuda_real.cuDevicePrimaryCtxRetain || !gs_cuda_real.cuDevicePrimaryCtxRelease_v2 ||
+	    gs_cuda_real.cuDevicePrimaryCtxRetain(&ctx, dev) != CUDA_SUCCESS)
+		return NULL;
+	gs_cuda_real.cuDevicePrimaryCtxRelease_v2(dev);
+	return ctx;
+}
+
+uint64_t gs_primary_handle(CUdevice dev)
+{
+	struct primary *p = primary_of(dev);
+	uint64_t ctx = 0;
+
+	if (!p)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	ctx = p->ctx;
+	pthread_mutex_unlock(&p->lock);
+	return ctx;
 }
 
 bool gs_primary_noticed(CUdevice dev, unsigned gpu, CUcontext ctx)
 {
 	struct primary *p = primary_of(dev);
-	bool mine;
+	uint64_t known;
 
 	if (!p || !driver_active(dev, true))
 		return false;
 	pthread_mutex_lock(&p->lock);
-	// With its handle known, an unknown context is another one.
-	mine = !p->ctx;
-	if (mine)
-		p->ctx = (uintptr_t)ctx;
+	known = p->ctx;
 	pthread_mutex_unlock(&p->lock);
-	if (mine)
-		charge(p, gpu, true);
-	return mine;
+	if (!known)
+		known = (uintptr_t)handle_of(dev);
+	// A driver that does not tell its handle: an unknown context is likely this one.
+	if (known && known != (uintptr_t)ctx)
+		return false;
+	pthread_mutex_lock(&p->lock);
+	p->ctx = (uintptr_t)ctx;
+	pthread_mutex_unlock(&p->lock);
+	charge(p, gpu, true);
+	return true;
 }
 
-CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *ret_ctx, CUdevice dev)
+CUresult gs_primary_begin(CUdevice dev, unsigned *ret_gpu)
 {
 	struct primary *p = primary_of(dev);
-	CUcontext ctx = NULL;
-	unsigned gpu;
-	CUresult r = gs_place_device(dev, &gpu);
+	CUresult r = gs_place_device(dev, ret_gpu);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -142,19 +183,46 @@ CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *r
 	p->pending++;
 	p->seq++;
 	pthread_mutex_unlock(&p->lock);
-	r = charge(p, gpu, false) < 0 ? CUDA_ERROR_OUT_OF_MEMORY : real(ret_ctx ? &ctx : NULL, dev);
-	if (r == CUDA_SUCCESS)
-		gs_context_note(ctx, gpu, 0, true);
+	if (charge(p, *ret_gpu, false) == 0)
+		return CUDA_SUCCESS;
+	gs_primary_end(dev, *ret_gpu, NULL, CUDA_ERROR_OUT_OF_MEMORY);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+uint32_t gs_primary_end(CUdevice dev, unsigned gpu, CUcontext ctx, CUresult r)
+{
+	struct primary *p = primary_of(dev);
+	uint32_t serial = 0;
+
+	if (r == CUDA_SUCCESS && !ctx)
+		ctx = handle_of(dev);
+	if (r == CUDA_SUCCESS && ctx)
+		serial = gs_context_note(ctx, gpu, 0, GS_CONTEXT_PRIMARY);
 	pthread_mutex_lock(&p->lock);
 	p->pending--;
 	if (r == CUDA_SUCCESS) {
 		p->refs++;
-		p->ctx = (uintptr_t)ctx;
-		*ret_ctx = ctx;
+		if (ctx)
+			p->ctx = (uintptr_t)ctx;
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (r != CUDA_SUCCESS)
 		settle(dev, p, gpu);
+	return serial;
+}
+
+CUresult gs_cu_primary_retain(GS_FN(cuDevicePrimaryCtxRetain) real, CUcontext *ret_ctx, CUdevice dev)
+{
+	CUcontext ctx = NULL;
+	unsigned gpu;
+	CUresult r = gs_primary_begin(dev, &gpu);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real(ret_ctx ? &ctx : NULL, dev);
+	gs_primary_end(dev, gpu, ctx, r);
+	if (r == CUDA_SUCCESS)
+		*ret_ctx = ctx;
 	return r;
 }
 
@@ -171,6 +239,26 @@ static void before_end(struct primary *p, bool surely)
 		gs_gate_context_gone(ctx);
 }
 
+void gs_primary_ending(CUdevice dev)
+{
+	struct primary *p = primary_of(dev);
+
+	if (p)
+		before_end(p, false);
+}
+
+void gs_primary_ended(CUdevice dev, unsigned gpu)
+{
+	struct primary *p = primary_of(dev);
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->refs -= p->refs > 0;
+	pthread_mutex_unlock(&p->lock);
+	settle(dev, p, gpu);
+}
+
 CUresult gs_cu_primary_release(GS_FN(cuDevicePrimaryCtxRelease) real, CUdevice dev)
 {
 	struct primary *p = primary_of(dev);
@@ -181,12 +269,8 @@ CUresult gs_cu_primary_release(GS_FN(cuDevicePrimaryCtxRelease) real, CUdevice d
 		return real(dev);
 	before_end(p, false);
 	r = real(dev);
-	if (r != CUDA_SUCCESS)
-		return r;
-	pthread_mutex_lock(&p->lock);
-	p->refs -= p->refs > 0;
-	pthread_mutex_unlock(&p->lock);
-	settle(dev, p, gpu);
+	if (r == CUDA_SUCCESS)
+		gs_primary_ended(dev, gpu);
 	return r;
 }
 

@@ -291,7 +291,7 @@ CUresult gs_pool_freed(const struct gs_entry *entry, CUresult r)
 		gs_registry_put(entry, &old);
 		return r;
 	}
-	if (!entry->link) {
+	if (!entry->link || entry->link == GS_LINK_PART) {
 		gs_entry_refund(entry);
 		return r;
 	}

@@ -227,10 +227,13 @@ bool gs_registry_resize(enum gs_kind kind, uint64_t key, uint64_t bytes)
 	return true;
 }
 
-uint64_t gs_registry_drain(uint32_t ctx)
+static bool owned(const struct gs_entry *e, uint32_t ctx)
 {
-	uint64_t bytes = 0;
+	return e->kind != GS_KIND_NONE && e->kind != GS_KIND_CONTEXT && e->ctx == ctx;
+}
 
+void gs_registry_drain(uint32_t ctx, gs_gone *gone)
+{
 	for (int i = 0; i < SHARDS; i++) {
 		struct shard *s = &shards[i];
 
@@ -238,16 +241,28 @@ uint64_t gs_registry_drain(uint32_t ctx)
 		for (uint64_t j = 0; j < s->capacity;) {
 			struct gs_entry *e = &s->entries[j];
 
-			if (e->kind == GS_KIND_NONE || e->kind == GS_KIND_CONTEXT || e->ctx != ctx) {
+			if (!owned(e, ctx)) {
 				j++;
 				continue;
 			}
-			bytes += e->share ? 0 : e->bytes;
+			gone(e);
 			drop(s, e); // may bring another entry to this place
 		}
 		pthread_mutex_unlock(&s->lock);
 	}
-	return bytes;
+}
+
+void gs_registry_adopt(uint32_t from, uint32_t to)
+{
+	for (int i = 0; i < SHARDS; i++) {
+		struct shard *s = &shards[i];
+
+		pthread_mutex_lock(&s->lock);
+		for (uint64_t j = 0; j < s->capacity; j++)
+			if (owned(&s->entries[j], from))
+				s->entries[j].ctx = to;
+		pthread_mutex_unlock(&s->lock);
+	}
 }
 
 bool gs_registry_find(gs_match *match, uint64_t arg, struct gs_entry *ret_entry)

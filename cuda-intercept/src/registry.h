@@ -19,7 +19,7 @@ enum gs_kind {
 	GS_KIND_POINTER, // device pointer
 	GS_KIND_ARRAY,
 	GS_KIND_MIPMAP,
-	GS_KIND_CONTEXT, // ctx is its serial number, link 1 for a primary context
+	GS_KIND_CONTEXT, // ctx is its serial number, link one of GS_CONTEXT_*
 	GS_KIND_HANDLE,	 // of cuMemCreate; link is the memory's number
 	GS_KIND_MEMORY,	 // what cuMemCreate made, by number
 	GS_KIND_MAPPING, // address of cuMemMap; link is the memory's number
@@ -29,12 +29,21 @@ enum gs_kind {
 	GS_KIND_BUFFER,	 // pointer or array mapped from external memory; link likewise
 	GS_KIND_CODE,	 // a module or library on a GPU: code.c
 	GS_KIND_HEAP,	 // a limit of a context: cuda_limit.c
+	GS_KIND_BLOCK,	 // first address of a block that small allocations share
+	GS_KIND_GREEN,	 // green context; link is its CUcontext, refs the device plus 1
 };
+
+// What a context is: nobody else's, a device's primary one, or a green one on it.
+enum { GS_CONTEXT_OWN, GS_CONTEXT_PRIMARY, GS_CONTEXT_GREEN };
+
+// The link of a pointer to a part of a block, which is charged, not the part.
+#define GS_LINK_PART UINT64_MAX
 
 struct gs_entry {
 	uint64_t key;
 	uint64_t bytes;
-	uint64_t link; // pointer: 1 + index of its pool, 0 for none
+	uint64_t link; // pointer: 1 + index of its pool, GS_LINK_PART, 0 for neither;
+		       // array: its place in a crowd, 0 if it is charged by itself
 	uint32_t ctx;  // serial number of the context that owns it, 0 for none
 	uint32_t refs;
 	uint8_t gpu;
@@ -65,9 +74,13 @@ bool gs_registry_share(enum gs_kind kind, uint64_t key, uint16_t from, uint16_t 
 // gs_registry_resize sets an entry's bytes; false if there is no such entry.
 bool gs_registry_resize(enum gs_kind kind, uint64_t key, uint64_t bytes);
 
-// gs_registry_drain removes what a context owns, the context itself not, and
-// returns the bytes. All of it is on the context's GPU.
-uint64_t gs_registry_drain(uint32_t ctx);
+// gs_registry_drain removes what a context owns, the context itself not, and tells
+// gone of each entry, which must not enter the registry.
+typedef void gs_gone(const struct gs_entry *entry);
+void gs_registry_drain(uint32_t ctx, gs_gone *gone);
+
+// gs_registry_adopt makes what the context from owns another one's.
+void gs_registry_adopt(uint32_t from, uint32_t to);
 
 // gs_registry_find returns one entry that match accepts; it looks at all of them.
 typedef bool gs_match(const struct gs_entry *entry, uint64_t arg);

@@ -32,6 +32,8 @@ static void contexts(void)
 	CONTEXT(CU(cuCtxCreate_v4)(&c, NULL, 0, 0), cuCtxDestroy_v2);
 	CONTEXT(CU(cuGLCtxCreate)(&c, 0, 0), cuCtxDestroy_v2);
 	CONTEXT(CU(cuGLCtxCreate_v2)(&c, 0, 0), cuCtxDestroy_v2);
+	CONTEXT(CU(cuVDPAUCtxCreate)(&c, 0, 0, 0, NULL), cuCtxDestroy_v2);
+	CONTEXT(CU(cuVDPAUCtxCreate_v2)(&c, 0, 0, 0, NULL), cuCtxDestroy_v2);
 }
 
 static void primary(void)

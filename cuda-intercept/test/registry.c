@@ -39,6 +39,13 @@ static void compare(void)
 	}
 }
 
+static uint64_t gone;
+
+static void count(const struct gs_entry *entry)
+{
+	gone += entry->bytes;
+}
+
 static void drain(uint32_t ctx)
 {
 	uint64_t want = 0;
@@ -51,7 +58,18 @@ static void drain(uint32_t ctx)
 			}
 		}
 	}
-	CHECK(gs_registry_drain(ctx) == want);
+	gone = 0;
+	gs_registry_drain(ctx, count);
+	CHECK(gone == want);
+}
+
+static void adopt(uint32_t from, uint32_t to)
+{
+	for (int kind = 1; kind < 4; kind++)
+		for (int i = 0; i < KEYS; i++)
+			if (model[kind][i].kind && model[kind][i].ctx == from)
+				model[kind][i].ctx = to;
+	gs_registry_adopt(from, to);
 }
 
 int main(void)
@@ -81,6 +99,8 @@ int main(void)
 		}
 		if (n % 50000 == 25000)
 			compare();
+		if (n % 40000 == 39999)
+			adopt(1U + (uint32_t)(rand_r(&seed) % 5), 1U + (uint32_t)(rand_r(&seed) % 5));
 		if (n % 60000 == 59999)
 			drain(1U + (uint32_t)(rand_r(&seed) % 5));
 	}

@@ -349,8 +349,7 @@ static void arrays(void)
 	EXPECT(CU(cuArray3DCreate_v2)(&b, &d3), 0);
 	d3.Depth = 0;
 	EXPECT(CU(cuMipmappedArrayCreate)(&m, &d3, 5), 0);
-	CHECK(ledger_sum(0) >= driver_used(0) && ledger_sum(0) - driver_used(0) < 3 * 512, "arrays: ledger %llu, driver %llu",
-	      (unsigned long long)ledger_sum(0), driver_used(0));
+	same("arrays are there");
 	EXPECT(CU(cuArrayDestroy)(a), 0);
 	EXPECT(CU(cuArrayDestroy)(b), 0);
 	EXPECT(CU(cuMipmappedArrayDestroy)(m), 0);

@@ -28,6 +28,8 @@ type node struct {
 	t   *testing.T
 	dir string
 	bin string
+	// card tells that its driver takes memory as a real one does, in blocks.
+	card bool
 }
 
 type gpuStatus struct {
@@ -67,6 +69,11 @@ func simulateGPUs(t *testing.T, gpus int, flags ...string) *node {
 		args = append(args, "--profile", profile)
 	}
 	args = append(args, flags...)
+	for i, arg := range args[1:] {
+		if args[i] == "--profile" {
+			n.card = arg != "exact" && arg != "null"
+		}
+	}
 	cmd := exec.Command(n.bin, args...)
 	var msg strings.Builder
 	cmd.Stdout, cmd.Stderr = &msg, &msg
@@ -116,6 +123,9 @@ func (n *node) container(limit uint64) *container {
 func (n *node) limit(gpu int, bytes uint64) region.GPULimit {
 	n.t.Helper()
 	g := region.GPULimit{MemoryLimit: bytes, ContextBytes: contextBytes, CeilingMilli: 1000, Alone: 1}
+	if n.card {
+		g.BlockBytes = 2 * mib
+	}
 	uuid := n.gpus()[gpu].UUID
 	id, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(uuid, "GPU-"), "-", ""))
 	if err != nil || copy(g.UUID[:], id) != 16 {

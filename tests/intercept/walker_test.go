@@ -211,7 +211,10 @@ func (w *walker) setLimit(bytes uint64) { w.c.limits.SetMemory(0, bytes) }
 
 // notSimulated are the calls that the simulator refuses, with what it says: there is no
 // graphics driver. That nothing is charged for them shows here, the rest in TestABIs.
-var notSimulated = map[string]int{"cuGLCtxCreate": 219, "cuGLCtxCreate_v2": 219, "cuLibraryGetManaged": 500}
+var notSimulated = map[string]int{
+	"cuGLCtxCreate": 219, "cuGLCtxCreate_v2": 219, "cuVDPAUCtxCreate": 801, "cuVDPAUCtxCreate_v2": 801,
+	"cuLibraryGetManaged": 500,
+}
 
 // costless are those of them that cost nothing on a card that counts to the byte; what
 // they cost on another is in TestCode.

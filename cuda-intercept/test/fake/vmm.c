@@ -102,7 +102,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// ---- arrays: their content, each row on 32 bytes, is what they take -------------
+// ---- arrays: their elements are what they take, each level in units of 512 bytes ---
 
 static CUresult make_array(CUarray *array, unsigned long long bytes)
 {
@@ -136,7 +136,7 @@ static CUresult unmake_array(CUarray array)
 static unsigned long long array_bytes(unsigned long long w, unsigned long long h, unsigned long long d,
 				      unsigned int channels)
 {
-	return fake_round(w * channels * 4, 32) * (h ? h : 1) * (d ? d : 1);
+	return fake_round(w * channels * 4 * (h ? h : 1) * (d ? d : 1), 512);
 }
 
 CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *d)

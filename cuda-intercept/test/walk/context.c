@@ -35,6 +35,16 @@ static CUresult take_gl_v2(void *out, size_t bytes __attribute__((unused)))
 	return W(cuGLCtxCreate_v2)(out, 0, 0);
 }
 
+static CUresult take_vdpau_v1(void *out, size_t bytes __attribute__((unused)))
+{
+	return W(cuVDPAUCtxCreate)(out, 0, 0, 0, NULL);
+}
+
+static CUresult take_vdpau_v2(void *out, size_t bytes __attribute__((unused)))
+{
+	return W(cuVDPAUCtxCreate_v2)(out, 0, 0, 0, NULL);
+}
+
 static CUresult give_v1(void *out)
 {
 	return W(cuCtxDestroy)(*(CUcontext *)out);
@@ -56,6 +66,8 @@ WALK(cuCtxCreate_v3, NULL, take_v3, give_v2, NULL);
 WALK(cuCtxCreate_v4, NULL, take_v4, give_v2, NULL);
 WALK(cuGLCtxCreate, NULL, take_gl_v1, give_v2, NULL);
 WALK(cuGLCtxCreate_v2, NULL, take_gl_v2, give_v2, NULL);
+WALK(cuVDPAUCtxCreate, NULL, take_vdpau_v1, give_v2, NULL);
+WALK(cuVDPAUCtxCreate_v2, NULL, take_vdpau_v2, give_v2, NULL);
 WALK(cuCtxDestroy, NULL, take_v1, give_v1, NULL);
 WALK(cuCtxDestroy_v2, NULL, take_v2, give_v2, NULL);
 WALK(cuCtxDetach, NULL, take_v2, give_detach, NULL);
@@ -91,3 +103,27 @@ WALK(cuDevicePrimaryCtxRelease, NULL, take_primary, give_release, NULL);
 WALK(cuDevicePrimaryCtxRelease_v2, NULL, take_primary, give_release_v2, NULL);
 WALK(cuDevicePrimaryCtxReset, NULL, take_primary, give_reset, NULL);
 WALK(cuDevicePrimaryCtxReset_v2, NULL, take_primary, give_reset_v2, NULL);
+
+// A green context costs what the primary one does, which nobody else holds here.
+static CUdevResourceDesc all_of_it;
+
+static CUresult describe(void)
+{
+	static char resource[144] __attribute__((aligned(8)));
+
+	return CU(cuDeviceGetDevResource)(0, (CUdevResource *)(void *)resource, 1) ?:
+	       CU(cuDevResourceGenerateDesc)(&all_of_it, (CUdevResource *)(void *)resource, 1);
+}
+
+static CUresult take_green(void *out, size_t bytes __attribute__((unused)))
+{
+	return W(cuGreenCtxCreate)(out, all_of_it, 0, 1);
+}
+
+static CUresult give_green(void *out)
+{
+	return W(cuGreenCtxDestroy)(*(CUgreenCtx *)out);
+}
+
+WALK(cuGreenCtxCreate, describe, take_green, give_green, NULL);
+WALK(cuGreenCtxDestroy, describe, take_green, give_green, NULL);
