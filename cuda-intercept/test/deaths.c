@@ -60,9 +60,11 @@ static void victim(unsigned int seed)
 	begin(1);
 	if (seed % 4 == 0)
 		leave_child(&seed);
-	for (;;) {
+	for (unsigned int i = 1;; i++) {
 		size_t bytes = (size_t)512 << rand_r(&seed) % 13;
 
+		if (i % 64 == 0)
+			usleep(50); // eight of them must not keep the one who kills waiting
 		switch (rand_r(&seed) % 8) {
 		case 0:
 			if (!create(&h, 2 * MIB, &prop, 0))
