@@ -102,7 +102,7 @@ void fake_drop(struct thing *gone)
 
 // ---- start, devices, contexts -------------------------------------------------
 
-// With FAKE_REENTERS the driver looks its own start up among the loaded libraries,
+// With FAKE_REENTERS (any value, or proc: by cuGetProcAddress) the driver looks its own start up among the loaded libraries,
 // where it is found in whoever stands before it, and goes through that.
 static CUresult reenter(unsigned int flags)
 {
@@ -115,6 +115,13 @@ static CUresult reenter(unsigned int flags)
 		return r;
 	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	start = library ? (__typeof__(start))dlsym(library, "cuInit") : NULL;
+	if (!strcmp(getenv("FAKE_REENTERS"), "proc")) {
+		__typeof__(&cuGetProcAddress_v2) ask = (__typeof__(ask))dlsym(library, "cuGetProcAddress_v2");
+		CUdriverProcAddressQueryResult status;
+
+		if (!ask || ask("cuInit", (void **)&start, 12000, 0, &status))
+			return CUDA_ERROR_UNKNOWN;
+	}
 	if (!start || start == cuInit)
 		return CUDA_ERROR_UNKNOWN;
 	depth++;

@@ -185,7 +185,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 	return unmake_array((CUarray)array);
 }
 
-// ---- look-up: two names are enough to tell routing by pointer --------------------
+// ---- look-up: a few names are enough to tell routing by pointer --------------------
 
 CUresult cuGetProcAddress_v2(const char *name, void **fn, int version, cuuint64_t flags,
 			     CUdriverProcAddressQueryResult *status)
@@ -200,5 +200,7 @@ CUresult cuGetProcAddress_v2(const char *name, void **fn, int version, cuuint64_
 		*fn = (void *)cuGetProcAddress_v2;
 	else if (!strcmp(name, "cuDriverGetVersion"))
 		*fn = (void *)cuDriverGetVersion;
+	else if (!strcmp(name, "cuInit"))
+		*fn = (void *)cuInit;
 	return CUDA_SUCCESS;
 }
