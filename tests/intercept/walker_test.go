@@ -5,9 +5,9 @@ package intercept
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -31,10 +31,13 @@ type walker struct {
 	program string
 	row     hooked
 	card    bool // it counts in blocks: the ledger may be above the driver's figure
+	args    []string
+	ceiling uint32 // milli-GPU; 0: all of it
 
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Scanner
+	stderr bytes.Buffer
 }
 
 // figures are both accounts at one moment at which nobody works.
@@ -59,14 +62,18 @@ func (w *walker) renew() {
 	w.t.Helper()
 	w.end()
 	waitFor(w.t, "an empty GPU", func() bool { return w.n.gpu().Used == 0 })
-	w.c = w.n.container(plenty)
+	g := w.n.limit(0, plenty)
+	if w.ceiling > 0 {
+		g.ComputeMilli, g.CeilingMilli = w.ceiling, w.ceiling
+	}
+	w.c = w.n.containerOn(g)
 	l, err := region.OpenLedger(filepath.Join(w.c.dir, "ledger"), 1)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.ledger = l
-	w.cmd = w.c.command(w.t.Context(), w.program)
-	w.cmd.Stderr = os.Stderr
+	w.cmd = w.c.command(w.t.Context(), w.program, w.args...)
+	w.cmd.Stderr = &w.stderr
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,7 +114,7 @@ func (w *walker) renewIfDirty() {
 func (w *walker) line() string {
 	w.t.Helper()
 	if !w.out.Scan() {
-		w.t.Fatalf("%s: the program has ended: %v", w.row.symbol, w.cmd.Wait())
+		w.t.Fatalf("%s: the program has ended: %v\n%s", w.row.symbol, w.cmd.Wait(), w.stderr.String())
 	}
 	return w.out.Text()
 }
@@ -191,7 +198,7 @@ func (w *walker) ledgerNow() uint64 {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return u.GPU[0].Bytes
+	return u.GPU[0].Bytes + u.GPU[0].Guess
 }
 
 // figures compares the accounts.

@@ -10,6 +10,10 @@
 //	ready|done SYMBOL
 //	take SYMBOL N     the code, and whether the results are as they were
 //	give SYMBOL       the code
+//	all N             ready, take, give and done of every row and launches; what gives
+//	                  back is asked again if it fails. Prints row:code of what failed
+//
+// With an argument it tries to start until it can.
 //
 // walk_names, written by the test, lists the names that have a wrapper.
 
@@ -121,12 +125,58 @@ static void run(const char *what, const char *symbol, size_t bytes)
 	printf("%d %d\n", (int)r, untouched());
 }
 
-int main(void)
+#define AGAIN 4
+
+static int failed(const char *symbol, const char *what, CUresult r)
+{
+	if (r != CUDA_SUCCESS)
+		printf("%s:%s:%d ", symbol, what, (int)r);
+	return r != CUDA_SUCCESS;
+}
+
+static CUresult again(CUresult (*call)(void *out), void *arg)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (int i = 0; i < AGAIN; i++) {
+		CU(cuCtxSetCurrent)(walk_context);
+		r = call(arg);
+		if (r == CUDA_SUCCESS)
+			break;
+	}
+	return r;
+}
+
+static CUresult done(void *row)
+{
+	return ((struct walk_row *)row)->done();
+}
+
+static void all(size_t bytes)
+{
+	for (struct walk_row *row = walk_rows; row; row = row->next) {
+		CU(cuCtxSetCurrent)(walk_context);
+		if (row->ready && failed(row->symbol, "ready", row->ready()))
+			continue;
+		memset(out, WALK_PATTERN, sizeof(out));
+		if (!failed(row->symbol, "take", row->take(out, bytes)))
+			failed(row->symbol, "give", again(row->give, out));
+		if (row->done)
+			failed(row->symbol, "done", again(done, row));
+	}
+	CU(cuCtxSetCurrent)(walk_context);
+	walk_launch();
+	printf("\n");
+}
+
+int main(int argc, char **argv __attribute__((unused)))
 {
 	char line[256], what[16], symbol[96];
 	unsigned long long n;
-	CUresult r = CU(cuInit)(0) ?: CU(cuCtxCreate_v2)(&walk_context, 0, 0);
+	CUresult r = CUDA_ERROR_UNKNOWN;
 
+	for (int i = 0; r != CUDA_SUCCESS && i < (argc > 1 ? 4 * AGAIN : 1); i++)
+		r = CU(cuInit)(0) ?: CU(cuCtxCreate_v2)(&walk_context, 0, 0);
 	printf("%d\n", (int)r);
 	while (r == CUDA_SUCCESS && fgets(line, sizeof(line), stdin)) {
 		n = 0;
@@ -137,6 +187,8 @@ int main(void)
 		} else if (sscanf(line, "way %15s %d %llu", way, &generation, &n) >= 1) {
 			flags = n;
 			printf("0\n");
+		} else if (sscanf(line, "all %llu", &n) == 1) {
+			all(n);
 		} else if (sscanf(line, "can %95s", symbol) == 1) {
 			printf("%d\n", can(symbol));
 		} else if (sscanf(line, "%15s %95s %llu", what, symbol, &n) >= 2) {

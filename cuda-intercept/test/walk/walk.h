@@ -54,4 +54,7 @@ void *walk_symbol(const char *name);
 
 extern CUcontext walk_context;
 
+// walk_launch makes work for the GPU and waits for it (launch.c).
+void walk_launch(void);
+
 #endif
