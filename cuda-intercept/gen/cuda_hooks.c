@@ -35,6 +35,30 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuMemRetainAllocationHandle",
 	"cuMemMap",
 	"cuMemUnmap",
+	"cuMemExportToShareableHandle",
+	"cuMemImportFromShareableHandle",
+	"cuMemGetHandleForAddressRange",
+	"cuIpcGetMemHandle",
+	"cuIpcOpenMemHandle",
+	"cuIpcOpenMemHandle_v2",
+	"cuIpcCloseMemHandle",
+	"cuImportExternalMemory",
+	"cuExternalMemoryGetMappedBuffer",
+	"cuExternalMemoryGetMappedMipmappedArray",
+	"cuDestroyExternalMemory",
+	"cuMulticastCreate",
+	"cuMulticastBindMem",
+	"cuMulticastBindMem_v2",
+	"cuMulticastBindAddr",
+	"cuMulticastBindAddr_v2",
+	"cuMulticastUnbind",
+	"cuLogicalEndpointBindMem",
+	"cuLogicalEndpointBindAddr",
+	"cuLogicalEndpointUnbind",
+	"cuLogicalEndpointDestroy",
+	"cuMemMapArrayAsync",
+	"cuMemMapArrayAsync_ptsz",
+	"cuCheckpointProcessRestore",
 	"cuArrayCreate",
 	"cuArrayCreate_v2",
 	"cuArray3DCreate",
@@ -122,6 +146,8 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuDeviceGetMemPool",
 	"cuDeviceGetDefaultMemPool",
 	"cuMemPoolGetAttribute",
+	"cuMemGetAddressRange_v2",
+	"cuMemGetAllocationPropertiesFromHandle",
 	"cuStreamGetCtx",
 	"cuStreamIsCapturing",
 	"cuStreamIsCapturing_ptsz",
@@ -168,6 +194,30 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuMemRetainAllocationHandle,
 	(void *)cuMemMap,
 	(void *)cuMemUnmap,
+	(void *)cuMemExportToShareableHandle,
+	(void *)cuMemImportFromShareableHandle,
+	(void *)cuMemGetHandleForAddressRange,
+	(void *)cuIpcGetMemHandle,
+	(void *)cuIpcOpenMemHandle,
+	(void *)cuIpcOpenMemHandle_v2,
+	(void *)cuIpcCloseMemHandle,
+	(void *)cuImportExternalMemory,
+	(void *)cuExternalMemoryGetMappedBuffer,
+	(void *)cuExternalMemoryGetMappedMipmappedArray,
+	(void *)cuDestroyExternalMemory,
+	(void *)cuMulticastCreate,
+	(void *)cuMulticastBindMem,
+	(void *)cuMulticastBindMem_v2,
+	(void *)cuMulticastBindAddr,
+	(void *)cuMulticastBindAddr_v2,
+	(void *)cuMulticastUnbind,
+	(void *)cuLogicalEndpointBindMem,
+	(void *)cuLogicalEndpointBindAddr,
+	(void *)cuLogicalEndpointUnbind,
+	(void *)cuLogicalEndpointDestroy,
+	(void *)cuMemMapArrayAsync,
+	(void *)cuMemMapArrayAsync_ptsz,
+	(void *)cuCheckpointProcessRestore,
 	(void *)cuArrayCreate,
 	(void *)cuArrayCreate_v2,
 	(void *)cuArray3DCreate,
@@ -475,6 +525,222 @@ GS_EXPORT CUresult cuMemUnmap(CUdeviceptr a0, size_t a1)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_mem_unmap(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuMemExportToShareableHandle(void *a0, CUmemGenericAllocationHandle a1, CUmemAllocationHandleType a2, unsigned long long a3)
+{
+	__typeof__(cuMemExportToShareableHandle) *real = GS_REAL(cuda, CUDA, cuMemExportToShareableHandle);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_mem_export(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *a0, void *a1, CUmemAllocationHandleType a2)
+{
+	__typeof__(cuMemImportFromShareableHandle) *real = GS_REAL(cuda, CUDA, cuMemImportFromShareableHandle);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_mem_import(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuMemGetHandleForAddressRange(void *a0, CUdeviceptr a1, size_t a2, CUmemRangeHandleType a3, unsigned long long a4)
+{
+	__typeof__(cuMemGetHandleForAddressRange) *real = GS_REAL(cuda, CUDA, cuMemGetHandleForAddressRange);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_range_handle(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *a0, CUdeviceptr a1)
+{
+	__typeof__(cuIpcGetMemHandle) *real = GS_REAL(cuda, CUDA, cuIpcGetMemHandle);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ipc_get(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *a0, CUipcMemHandle a1, unsigned int a2)
+{
+	__typeof__(cuIpcOpenMemHandle) *real = GS_REAL(cuda, CUDA, cuIpcOpenMemHandle);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ipc_open(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *a0, CUipcMemHandle a1, unsigned int a2)
+{
+	__typeof__(cuIpcOpenMemHandle_v2) *real = GS_REAL(cuda, CUDA, cuIpcOpenMemHandle_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ipc_open(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr a0)
+{
+	__typeof__(cuIpcCloseMemHandle) *real = GS_REAL(cuda, CUDA, cuIpcCloseMemHandle);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_ipc_close(real, a0);
+}
+
+GS_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *a0, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *a1)
+{
+	__typeof__(cuImportExternalMemory) *real = GS_REAL(cuda, CUDA, cuImportExternalMemory);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_external_import(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *a0, CUexternalMemory a1, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *a2)
+{
+	__typeof__(cuExternalMemoryGetMappedBuffer) *real = GS_REAL(cuda, CUDA, cuExternalMemoryGetMappedBuffer);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_external_buffer(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *a0, CUexternalMemory a1, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *a2)
+{
+	__typeof__(cuExternalMemoryGetMappedMipmappedArray) *real = GS_REAL(cuda, CUDA, cuExternalMemoryGetMappedMipmappedArray);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_external_mipmap(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory a0)
+{
+	__typeof__(cuDestroyExternalMemory) *real = GS_REAL(cuda, CUDA, cuDestroyExternalMemory);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_external_destroy(real, a0);
+}
+
+GS_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *a0, const CUmulticastObjectProp *a1)
+{
+	__typeof__(cuMulticastCreate) *real = GS_REAL(cuda, CUDA, cuMulticastCreate);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_multicast_create(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle a0, size_t a1, CUmemGenericAllocationHandle a2, size_t a3, size_t a4, unsigned long long a5)
+{
+	__typeof__(cuMulticastBindMem) *real = GS_REAL(cuda, CUDA, cuMulticastBindMem);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_multicast_bind_mem(real, a0, a1, a2, a3, a4, a5);
+}
+
+GS_EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle a0, CUdevice a1, size_t a2, CUmemGenericAllocationHandle a3, size_t a4, size_t a5, unsigned long long a6)
+{
+	__typeof__(cuMulticastBindMem_v2) *real = GS_REAL(cuda, CUDA, cuMulticastBindMem_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_multicast_bind_mem_v2(real, a0, a1, a2, a3, a4, a5, a6);
+}
+
+GS_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle a0, size_t a1, CUdeviceptr a2, size_t a3, unsigned long long a4)
+{
+	__typeof__(cuMulticastBindAddr) *real = GS_REAL(cuda, CUDA, cuMulticastBindAddr);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_multicast_bind_addr(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle a0, CUdevice a1, size_t a2, CUdeviceptr a3, size_t a4, unsigned long long a5)
+{
+	__typeof__(cuMulticastBindAddr_v2) *real = GS_REAL(cuda, CUDA, cuMulticastBindAddr_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_multicast_bind_addr_v2(real, a0, a1, a2, a3, a4, a5);
+}
+
+GS_EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle a0, CUdevice a1, size_t a2, size_t a3)
+{
+	__typeof__(cuMulticastUnbind) *real = GS_REAL(cuda, CUDA, cuMulticastUnbind);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_multicast_unbind(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId a0, CUdevice a1, cuuint64_t a2, CUmemGenericAllocationHandle a3, cuuint64_t a4, cuuint64_t a5, unsigned long long a6)
+{
+	__typeof__(cuLogicalEndpointBindMem) *real = GS_REAL(cuda, CUDA, cuLogicalEndpointBindMem);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_endpoint_bind_mem(real, a0, a1, a2, a3, a4, a5, a6);
+}
+
+GS_EXPORT CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId a0, CUdevice a1, cuuint64_t a2, void *a3, cuuint64_t a4, unsigned long long a5)
+{
+	__typeof__(cuLogicalEndpointBindAddr) *real = GS_REAL(cuda, CUDA, cuLogicalEndpointBindAddr);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_endpoint_bind_addr(real, a0, a1, a2, a3, a4, a5);
+}
+
+GS_EXPORT CUresult cuLogicalEndpointUnbind(CUlogicalEndpointId a0, CUdevice a1, cuuint64_t a2, cuuint64_t a3)
+{
+	__typeof__(cuLogicalEndpointUnbind) *real = GS_REAL(cuda, CUDA, cuLogicalEndpointUnbind);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_endpoint_unbind(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuLogicalEndpointDestroy(CUlogicalEndpointId a0)
+{
+	__typeof__(cuLogicalEndpointDestroy) *real = GS_REAL(cuda, CUDA, cuLogicalEndpointDestroy);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_endpoint_destroy(real, a0);
+}
+
+GS_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *a0, unsigned int a1, CUstream a2)
+{
+	__typeof__(cuMemMapArrayAsync) *real = GS_REAL(cuda, CUDA, cuMemMapArrayAsync);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_map_tiles(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *a0, unsigned int a1, CUstream a2)
+{
+	__typeof__(cuMemMapArrayAsync_ptsz) *real = GS_REAL(cuda, CUDA, cuMemMapArrayAsync_ptsz);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_map_tiles(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuCheckpointProcessRestore(int a0, CUcheckpointRestoreArgs *a1)
+{
+	__typeof__(cuCheckpointProcessRestore) *real = GS_REAL(cuda, CUDA, cuCheckpointProcessRestore);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_checkpoint_restore(real, a0, a1);
 }
 
 GS_EXPORT CUresult cuArrayCreate(CUarray *a0, const CUDA_ARRAY_DESCRIPTOR_v1 *a1)

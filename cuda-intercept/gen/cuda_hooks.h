@@ -36,6 +36,30 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuMemRetainAllocationHandle,
 	GS_CUDA_cuMemMap,
 	GS_CUDA_cuMemUnmap,
+	GS_CUDA_cuMemExportToShareableHandle,
+	GS_CUDA_cuMemImportFromShareableHandle,
+	GS_CUDA_cuMemGetHandleForAddressRange,
+	GS_CUDA_cuIpcGetMemHandle,
+	GS_CUDA_cuIpcOpenMemHandle,
+	GS_CUDA_cuIpcOpenMemHandle_v2,
+	GS_CUDA_cuIpcCloseMemHandle,
+	GS_CUDA_cuImportExternalMemory,
+	GS_CUDA_cuExternalMemoryGetMappedBuffer,
+	GS_CUDA_cuExternalMemoryGetMappedMipmappedArray,
+	GS_CUDA_cuDestroyExternalMemory,
+	GS_CUDA_cuMulticastCreate,
+	GS_CUDA_cuMulticastBindMem,
+	GS_CUDA_cuMulticastBindMem_v2,
+	GS_CUDA_cuMulticastBindAddr,
+	GS_CUDA_cuMulticastBindAddr_v2,
+	GS_CUDA_cuMulticastUnbind,
+	GS_CUDA_cuLogicalEndpointBindMem,
+	GS_CUDA_cuLogicalEndpointBindAddr,
+	GS_CUDA_cuLogicalEndpointUnbind,
+	GS_CUDA_cuLogicalEndpointDestroy,
+	GS_CUDA_cuMemMapArrayAsync,
+	GS_CUDA_cuMemMapArrayAsync_ptsz,
+	GS_CUDA_cuCheckpointProcessRestore,
 	GS_CUDA_cuArrayCreate,
 	GS_CUDA_cuArrayCreate_v2,
 	GS_CUDA_cuArray3DCreate,
@@ -123,6 +147,8 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuDeviceGetMemPool,
 	GS_CUDA_cuDeviceGetDefaultMemPool,
 	GS_CUDA_cuMemPoolGetAttribute,
+	GS_CUDA_cuMemGetAddressRange_v2,
+	GS_CUDA_cuMemGetAllocationPropertiesFromHandle,
 	GS_CUDA_cuStreamGetCtx,
 	GS_CUDA_cuStreamIsCapturing,
 	GS_CUDA_cuStreamIsCapturing_ptsz,
@@ -141,7 +167,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuKernelGetLibrary,
 	GS_CUDA_cuModuleGetLoadingMode,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 99,
+	GS_CUDA_HOOKS = 123,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -172,6 +198,30 @@ struct gs_cuda_real {
 	__typeof__(cuMemRetainAllocationHandle) *cuMemRetainAllocationHandle;
 	__typeof__(cuMemMap) *cuMemMap;
 	__typeof__(cuMemUnmap) *cuMemUnmap;
+	__typeof__(cuMemExportToShareableHandle) *cuMemExportToShareableHandle;
+	__typeof__(cuMemImportFromShareableHandle) *cuMemImportFromShareableHandle;
+	__typeof__(cuMemGetHandleForAddressRange) *cuMemGetHandleForAddressRange;
+	__typeof__(cuIpcGetMemHandle) *cuIpcGetMemHandle;
+	__typeof__(cuIpcOpenMemHandle) *cuIpcOpenMemHandle;
+	__typeof__(cuIpcOpenMemHandle_v2) *cuIpcOpenMemHandle_v2;
+	__typeof__(cuIpcCloseMemHandle) *cuIpcCloseMemHandle;
+	__typeof__(cuImportExternalMemory) *cuImportExternalMemory;
+	__typeof__(cuExternalMemoryGetMappedBuffer) *cuExternalMemoryGetMappedBuffer;
+	__typeof__(cuExternalMemoryGetMappedMipmappedArray) *cuExternalMemoryGetMappedMipmappedArray;
+	__typeof__(cuDestroyExternalMemory) *cuDestroyExternalMemory;
+	__typeof__(cuMulticastCreate) *cuMulticastCreate;
+	__typeof__(cuMulticastBindMem) *cuMulticastBindMem;
+	__typeof__(cuMulticastBindMem_v2) *cuMulticastBindMem_v2;
+	__typeof__(cuMulticastBindAddr) *cuMulticastBindAddr;
+	__typeof__(cuMulticastBindAddr_v2) *cuMulticastBindAddr_v2;
+	__typeof__(cuMulticastUnbind) *cuMulticastUnbind;
+	__typeof__(cuLogicalEndpointBindMem) *cuLogicalEndpointBindMem;
+	__typeof__(cuLogicalEndpointBindAddr) *cuLogicalEndpointBindAddr;
+	__typeof__(cuLogicalEndpointUnbind) *cuLogicalEndpointUnbind;
+	__typeof__(cuLogicalEndpointDestroy) *cuLogicalEndpointDestroy;
+	__typeof__(cuMemMapArrayAsync) *cuMemMapArrayAsync;
+	__typeof__(cuMemMapArrayAsync_ptsz) *cuMemMapArrayAsync_ptsz;
+	__typeof__(cuCheckpointProcessRestore) *cuCheckpointProcessRestore;
 	__typeof__(cuArrayCreate) *cuArrayCreate;
 	__typeof__(cuArrayCreate_v2) *cuArrayCreate_v2;
 	__typeof__(cuArray3DCreate) *cuArray3DCreate;
@@ -259,6 +309,8 @@ struct gs_cuda_real {
 	__typeof__(cuDeviceGetMemPool) *cuDeviceGetMemPool;
 	__typeof__(cuDeviceGetDefaultMemPool) *cuDeviceGetDefaultMemPool;
 	__typeof__(cuMemPoolGetAttribute) *cuMemPoolGetAttribute;
+	__typeof__(cuMemGetAddressRange_v2) *cuMemGetAddressRange_v2;
+	__typeof__(cuMemGetAllocationPropertiesFromHandle) *cuMemGetAllocationPropertiesFromHandle;
 	__typeof__(cuStreamGetCtx) *cuStreamGetCtx;
 	__typeof__(cuStreamIsCapturing) *cuStreamIsCapturing;
 	__typeof__(cuStreamIsCapturing_ptsz) *cuStreamIsCapturing_ptsz;

@@ -642,6 +642,7 @@ typedef unsigned int CUjitInputType;
 typedef unsigned int CUjit_option;
 typedef unsigned int CUlibraryOption;
 typedef unsigned int CUmemRangeHandleType;
+typedef cuuint32_t CUlogicalEndpointId;
 typedef unsigned int CUmem_advise;
 typedef unsigned int CUmulticastGranularity_flags;
 typedef unsigned int CUprocessState;
@@ -1272,6 +1273,12 @@ CUresult cuLogsDumpToFile(CUlogIterator *, const char *, unsigned int);
 CUresult cuLogsDumpToMemory(CUlogIterator *, char *, size_t *, unsigned int);
 CUresult cuLogsRegisterCallback(CUlogsCallback, void *, CUlogsCallbackHandle *);
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle);
+CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId, CUdevice, cuuint64_t, void *, cuuint64_t,
+    unsigned long long flags);
+CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId, CUdevice, cuuint64_t, CUmemGenericAllocationHandle,
+    cuuint64_t, cuuint64_t, unsigned long long flags);
+CUresult cuLogicalEndpointDestroy(CUlogicalEndpointId);
+CUresult cuLogicalEndpointUnbind(CUlogicalEndpointId, CUdevice, cuuint64_t, cuuint64_t);
 CUresult cuMemAddressFree(CUdeviceptr, size_t);
 CUresult cuMemAddressReserve(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long flags);
 CUresult cuMemAdvise(CUdeviceptr, size_t, CUmem_advise, CUdevice);
@@ -1468,6 +1475,10 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle, size_t, CUdeviceptr, 
     unsigned long long flags);
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t,
     size_t, unsigned long long flags);
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t,
+    unsigned long long flags);
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle, CUdevice, size_t, CUmemGenericAllocationHandle,
+    size_t, size_t, unsigned long long flags);
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle *, const CUmulticastObjectProp *);
 CUresult cuMulticastGetGranularity(size_t *, const CUmulticastObjectProp *, CUmulticastGranularity_flags);
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);

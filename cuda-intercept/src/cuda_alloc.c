@@ -10,6 +10,7 @@
 #include "cuda_hooks.h"
 #include "grant.h"
 #include "pool.h"
+#include "vmm.h"
 
 // finish records a successful allocation, or undoes a failed one.
 static CUresult finish(struct gs_grant *g, CUdeviceptr ptr, CUresult r)
@@ -163,8 +164,11 @@ CUresult gs_cu_free(GS_FN(cuMemFree_v2) real, CUdeviceptr ptr)
 {
 	struct gs_entry e;
 	bool known = gs_attached() && gs_registry_take(GS_KIND_POINTER, ptr, &e);
+	bool buffer = !known && gs_buffer_take(ptr, &e);
 	CUresult r = real(ptr);
 
+	if (buffer)
+		return gs_buffer_freed(&e, r);
 	return known ? gs_pool_freed(&e, r) : r;
 }
 

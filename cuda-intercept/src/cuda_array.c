@@ -8,6 +8,7 @@
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
 #include "grant.h"
+#include "vmm.h"
 
 static CUresult begin(struct gs_array_grant *g, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
@@ -130,14 +131,21 @@ CUresult gs_cu_array_destroy(GS_FN(cuArrayDestroy) real, CUarray array)
 {
 	struct gs_entry e;
 	bool known = destroying(GS_KIND_ARRAY, (uintptr_t)array, &e);
+	CUresult r = real(array);
 
-	return destroyed(known, &e, real(array));
+	if (r == CUDA_SUCCESS && gs_attached())
+		gs_tiles_gone((uintptr_t)array);
+	return destroyed(known, &e, r);
 }
 
 CUresult gs_cu_mipmap_destroy(GS_FN(cuMipmappedArrayDestroy) real, CUmipmappedArray array)
 {
 	struct gs_entry e;
 	bool known = destroying(GS_KIND_MIPMAP, (uintptr_t)array, &e);
+	bool buffer = !known && gs_buffer_take((uintptr_t)array, &e);
+	CUresult r = real(array);
 
-	return destroyed(known, &e, real(array));
+	if (r == CUDA_SUCCESS && gs_attached())
+		gs_tiles_gone((uintptr_t)array);
+	return buffer ? gs_buffer_freed(&e, r) : destroyed(known, &e, r);
 }

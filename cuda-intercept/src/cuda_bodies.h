@@ -56,6 +56,59 @@ CUresult gs_cu_mem_map(GS_FN(cuMemMap) real, CUdeviceptr ptr, size_t bytes, size
 		       CUmemGenericAllocationHandle handle, unsigned long long flags);
 CUresult gs_cu_mem_unmap(GS_FN(cuMemUnmap) real, CUdeviceptr ptr, size_t bytes);
 
+// cuda_vmmshare.c
+CUresult gs_cu_mem_export(GS_FN(cuMemExportToShareableHandle) real, void *ret_handle,
+			  CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+			  unsigned long long flags);
+CUresult gs_cu_mem_import(GS_FN(cuMemImportFromShareableHandle) real, CUmemGenericAllocationHandle *ret_handle,
+			  void *os_handle, CUmemAllocationHandleType type);
+CUresult gs_cu_range_handle(GS_FN(cuMemGetHandleForAddressRange) real, void *ret_handle, CUdeviceptr ptr, size_t bytes,
+			    CUmemRangeHandleType type, unsigned long long flags);
+
+// cuda_ipc.c
+CUresult gs_cu_ipc_get(GS_FN(cuIpcGetMemHandle) real, CUipcMemHandle *ret_handle, CUdeviceptr ptr);
+CUresult gs_cu_ipc_open(GS_FN(cuIpcOpenMemHandle_v2) real, CUdeviceptr *ret_ptr, CUipcMemHandle handle,
+			unsigned int flags);
+CUresult gs_cu_ipc_close(GS_FN(cuIpcCloseMemHandle) real, CUdeviceptr ptr);
+
+// cuda_extmem.c
+CUresult gs_cu_external_import(GS_FN(cuImportExternalMemory) real, CUexternalMemory *ret_memory,
+			       const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc);
+CUresult gs_cu_external_destroy(GS_FN(cuDestroyExternalMemory) real, CUexternalMemory memory);
+CUresult gs_cu_external_buffer(GS_FN(cuExternalMemoryGetMappedBuffer) real, CUdeviceptr *ret_ptr,
+			       CUexternalMemory memory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc);
+CUresult gs_cu_external_mipmap(GS_FN(cuExternalMemoryGetMappedMipmappedArray) real, CUmipmappedArray *ret_array,
+			       CUexternalMemory memory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *desc);
+
+// cuda_bind.c
+CUresult gs_cu_multicast_create(GS_FN(cuMulticastCreate) real, CUmemGenericAllocationHandle *ret_handle,
+				const CUmulticastObjectProp *prop);
+CUresult gs_cu_multicast_bind_mem(GS_FN(cuMulticastBindMem) real, CUmemGenericAllocationHandle object, size_t at,
+				  CUmemGenericAllocationHandle handle, size_t offset, size_t bytes,
+				  unsigned long long flags);
+CUresult gs_cu_multicast_bind_mem_v2(GS_FN(cuMulticastBindMem_v2) real, CUmemGenericAllocationHandle object,
+				     CUdevice dev, size_t at, CUmemGenericAllocationHandle handle, size_t offset,
+				     size_t bytes, unsigned long long flags);
+CUresult gs_cu_multicast_bind_addr(GS_FN(cuMulticastBindAddr) real, CUmemGenericAllocationHandle object, size_t at,
+				   CUdeviceptr ptr, size_t bytes, unsigned long long flags);
+CUresult gs_cu_multicast_bind_addr_v2(GS_FN(cuMulticastBindAddr_v2) real, CUmemGenericAllocationHandle object,
+				      CUdevice dev, size_t at, CUdeviceptr ptr, size_t bytes,
+				      unsigned long long flags);
+CUresult gs_cu_multicast_unbind(GS_FN(cuMulticastUnbind) real, CUmemGenericAllocationHandle object, CUdevice dev,
+				size_t at, size_t bytes);
+CUresult gs_cu_endpoint_bind_mem(GS_FN(cuLogicalEndpointBindMem) real, CUlogicalEndpointId id, CUdevice dev,
+				 cuuint64_t at, CUmemGenericAllocationHandle handle, cuuint64_t offset,
+				 cuuint64_t bytes, unsigned long long flags);
+CUresult gs_cu_endpoint_bind_addr(GS_FN(cuLogicalEndpointBindAddr) real, CUlogicalEndpointId id, CUdevice dev,
+				  cuuint64_t at, void *ptr, cuuint64_t bytes, unsigned long long flags);
+CUresult gs_cu_endpoint_unbind(GS_FN(cuLogicalEndpointUnbind) real, CUlogicalEndpointId id, CUdevice dev,
+			       cuuint64_t at, cuuint64_t bytes);
+CUresult gs_cu_endpoint_destroy(GS_FN(cuLogicalEndpointDestroy) real, CUlogicalEndpointId id);
+CUresult gs_cu_map_tiles(GS_FN(cuMemMapArrayAsync) real, CUarrayMapInfo *list, unsigned int n, CUstream stream);
+
+// cuda_checkpoint.c
+CUresult gs_cu_checkpoint_restore(GS_FN(cuCheckpointProcessRestore) real, int pid, CUcheckpointRestoreArgs *args);
+
 // cuda_array.c
 CUresult gs_cu_array_create(GS_FN(cuArrayCreate_v2) real, CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR *d);
 CUresult gs_cu_array_create_v1(GS_FN(cuArrayCreate) real, CUarray *ret_array, const CUDA_ARRAY_DESCRIPTOR_v1 *d);

@@ -5,6 +5,9 @@
 // last handle is released and its last mapping is gone, in any order, as with the
 // driver; so it is an entry of its own, with references from both.
 
+#include "vmm.h"
+
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "attach.h"
@@ -12,41 +15,90 @@
 #include "cuda_hooks.h"
 #include "grant.h"
 #include "ledger.h"
+#include "share.h"
 
 static _Atomic(uint64_t) last_memory;
 
-static void unref_memory(uint64_t memory)
+int gs_memory_add(struct gs_entry memory, uint64_t *ret_number)
+{
+	struct gs_entry old;
+
+	memory.key = atomic_fetch_add(&last_memory, 1) + 1;
+	memory.kind = GS_KIND_MEMORY;
+	memory.refs = 1;
+	*ret_number = memory.key;
+	return gs_registry_put(&memory, &old);
+}
+
+bool gs_memory_ref(uint64_t number, struct gs_entry *ret_memory)
+{
+	return gs_registry_ref(GS_KIND_MEMORY, number, 1, ret_memory);
+}
+
+void gs_memory_unref(uint64_t number)
 {
 	struct gs_entry e;
 
-	if (gs_registry_ref(GS_KIND_MEMORY, memory, -1, &e) && !e.refs)
-		gs_ledger_refund(e.gpu, e.bytes);
+	if (!gs_registry_ref(GS_KIND_MEMORY, number, -1, &e) || e.refs)
+		return;
+	gs_entry_refund(&e);
+	if (e.link == GS_MEMORY_OBJECT)
+		gs_bindings_drop(GS_KIND_BINDING, (uint32_t)number);
 }
 
-static int put_handle(CUmemGenericAllocationHandle handle, uint64_t memory)
+bool gs_memory_of_handle(CUmemGenericAllocationHandle handle, uint64_t *ret_number)
 {
-	struct gs_entry old, e = {.key = handle, .link = memory, .refs = 1, .kind = GS_KIND_HANDLE};
+	struct gs_entry e;
 
-	return gs_registry_put(&e, &old);
+	if (!gs_attached() || !gs_registry_get(GS_KIND_HANDLE, handle, &e))
+		return false;
+	*ret_number = e.link;
+	return true;
+}
+
+static bool holds_address(const struct gs_entry *entry, uint64_t address)
+{
+	return entry->kind == GS_KIND_MAPPING && address >= entry->key && address - entry->key < entry->bytes;
+}
+
+bool gs_mapping_at(uint64_t address, struct gs_entry *ret_mapping)
+{
+	return gs_attached() && gs_registry_find(holds_address, address, ret_mapping);
+}
+
+bool gs_memory_of_address(uint64_t address, uint64_t *ret_number)
+{
+	struct gs_entry mapping;
+
+	if (!gs_mapping_at(address, &mapping))
+		return false;
+	*ret_number = mapping.link;
+	return true;
+}
+
+int gs_memory_handle(CUmemGenericAllocationHandle handle, uint64_t number)
+{
+	struct gs_entry memory, old, e = {.key = handle, .link = number, .refs = 1, .kind = GS_KIND_HANDLE};
+
+	if (!gs_registry_ref(GS_KIND_HANDLE, handle, 1, &old))
+		return gs_registry_put(&e, &old);
+	if (old.link != number && gs_memory_ref(old.link, &memory))
+		gs_memory_unref(number);
+	return 0;
 }
 
 // add_memory records new memory with one handle.
 static int add_memory(const struct gs_grant *g, CUmemGenericAllocationHandle handle)
 {
-	struct gs_entry old, e = {
-		.key = atomic_fetch_add(&last_memory, 1) + 1,
-		.bytes = g->bytes,
-		.refs = 1,
-		.gpu = (uint8_t)g->place.gpu,
-		.kind = GS_KIND_MEMORY,
-	};
-	int r = gs_registry_put(&e, &old);
+	struct gs_entry old, e = {.bytes = g->bytes, .gpu = (uint8_t)g->place.gpu};
+	struct gs_entry h = {.key = handle, .refs = 1, .kind = GS_KIND_HANDLE};
+	int r = gs_memory_add(e, &h.link);
 
-	if (r == 0) {
-		r = put_handle(handle, e.key);
-		if (r < 0)
-			gs_registry_take(GS_KIND_MEMORY, e.key, &old);
-	}
+	if (r < 0)
+		return r;
+	r = gs_registry_put(&h, &old);
+	if (r < 0)
+		gs_registry_take(GS_KIND_MEMORY, h.link, &old);
 	return r;
 }
 
@@ -88,9 +140,9 @@ CUresult gs_cu_mem_release(GS_FN(cuMemRelease) real, CUmemGenericAllocationHandl
 	CUresult r = real(handle);
 
 	if (!known)
-		return r; // imported, or host memory
+		return r; // host memory
 	if (r == CUDA_SUCCESS) {
-		unref_memory(e.link);
+		gs_memory_unref(e.link);
 	} else if (!gs_registry_ref(GS_KIND_HANDLE, handle, 1, &old)) {
 		e.refs = 1;
 		gs_registry_put(&e, &old);
@@ -98,43 +150,89 @@ CUresult gs_cu_mem_release(GS_FN(cuMemRelease) real, CUmemGenericAllocationHandl
 	return r;
 }
 
-static bool holds_address(const struct gs_entry *entry, uint64_t address)
-{
-	return entry->kind == GS_KIND_MAPPING && address >= entry->key && address - entry->key < entry->bytes;
-}
-
 CUresult gs_cu_mem_retain(GS_FN(cuMemRetainAllocationHandle) real, CUmemGenericAllocationHandle *ret_handle,
 			  void *address)
 {
-	struct gs_entry mapping, e;
-	CUresult r = real(ret_handle, address);
+	CUmemGenericAllocationHandle handle = 0;
+	CUresult r = real(ret_handle ? &handle : NULL, address);
+	struct gs_entry e;
+	uint64_t number;
 
-	if (r != CUDA_SUCCESS || !gs_registry_find(holds_address, (uintptr_t)address, &mapping))
+	if (r != CUDA_SUCCESS)
 		return r;
-	if (!gs_registry_ref(GS_KIND_MEMORY, mapping.link, 1, &e))
-		return r;
-	if (!gs_registry_ref(GS_KIND_HANDLE, *ret_handle, 1, &e))
-		put_handle(*ret_handle, mapping.link); // without it the memory stays charged
+	// Without an entry for the handle the memory stays charged.
+	if (gs_memory_of_address((uintptr_t)address, &number) && gs_memory_ref(number, &e))
+		gs_memory_handle(handle, number);
+	*ret_handle = handle;
 	return r;
+}
+
+// ---- mappings -----------------------------------------------------------------
+
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t charged_for(const struct gs_entry *memory)
+{
+	return memory->share && memory->share != GS_SHARE_PINNED ? gs_share_bytes(memory->share) : memory->bytes;
+}
+
+// grow says that the memory has been found to be of at least that many bytes, and that
+// more have been charged for it; what is too much of them is taken back.
+static void grow(uint64_t number, uint64_t bytes, uint64_t more)
+{
+	struct gs_entry e;
+	uint64_t taken = 0;
+
+	pthread_mutex_lock(&growing);
+	if (gs_registry_get(GS_KIND_MEMORY, number, &e)) {
+		if (e.share && e.share != GS_SHARE_PINNED) {
+			taken = gs_share_grow_to(e.share, bytes);
+		} else if (bytes > e.bytes) {
+			taken = bytes - e.bytes;
+			gs_registry_resize(GS_KIND_MEMORY, number, bytes);
+		}
+		if (taken > more)
+			gs_ledger_add(e.gpu, taken - more);
+		else
+			gs_ledger_refund(e.gpu, more - taken);
+	}
+	pthread_mutex_unlock(&growing);
 }
 
 CUresult gs_cu_mem_map(GS_FN(cuMemMap) real, CUdeviceptr ptr, size_t bytes, size_t offset,
 		       CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-	struct gs_entry e, memory, old;
-	bool known = gs_attached() && gs_registry_get(GS_KIND_HANDLE, handle, &e) &&
-		     gs_registry_ref(GS_KIND_MEMORY, e.link, 1, &memory);
-	CUresult r = real(ptr, bytes, offset, handle, flags);
+	uint64_t number, size, more = 0;
+	struct gs_entry memory, old;
+	bool known = gs_memory_of_handle(handle, &number) && gs_memory_ref(number, &memory);
+	CUresult r;
 
+	// Memory of another container is charged here, too, and nothing else tells how large
+	// it is.
+	if (known && memory.link == GS_MEMORY_IMPORTED) {
+		if (__builtin_add_overflow(bytes, offset, &size))
+			size = UINT64_MAX;
+		size = gs_granule(size);
+		if (size > charged_for(&memory))
+			more = size - charged_for(&memory);
+		if (gs_charge(memory.gpu, more) < 0) {
+			gs_memory_unref(number);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	r = real(ptr, bytes, offset, handle, flags);
 	if (!known)
 		return r;
 	if (r == CUDA_SUCCESS) {
-		struct gs_entry mapping = {.key = ptr, .bytes = bytes, .link = e.link, .kind = GS_KIND_MAPPING};
+		struct gs_entry mapping = {.key = ptr, .bytes = bytes, .link = number, .kind = GS_KIND_MAPPING};
 
+		if (more)
+			grow(number, size, more);
 		// Without room for the entry the memory stays charged to the end.
 		gs_registry_put(&mapping, &old);
 	} else {
-		unref_memory(e.link);
+		gs_ledger_refund(memory.gpu, more);
+		gs_memory_unref(number);
 	}
 	return r;
 }
@@ -164,7 +262,7 @@ CUresult gs_cu_mem_unmap(GS_FN(cuMemUnmap) real, CUdeviceptr ptr, size_t bytes)
 		r = real(start, at - start);
 		for (int i = 0; i < n; i++) {
 			if (r == CUDA_SUCCESS)
-				unref_memory(taken[i].link);
+				gs_memory_unref(taken[i].link);
 			else
 				gs_registry_put(&taken[i], &old);
 		}

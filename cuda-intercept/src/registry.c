@@ -229,7 +229,9 @@ bool gs_registry_resize(enum gs_kind kind, uint64_t key, uint64_t bytes)
 
 static bool owned(const struct gs_entry *e, uint32_t ctx)
 {
-	return e->kind != GS_KIND_NONE && e->kind != GS_KIND_CONTEXT && e->ctx == ctx;
+	// Of a binding, ctx is another owner.
+	return e->kind != GS_KIND_NONE && e->kind != GS_KIND_CONTEXT && e->kind != GS_KIND_BINDING &&
+	       e->kind != GS_KIND_ENDPOINT && e->ctx == ctx;
 }
 
 void gs_registry_drain(uint32_t ctx, gs_gone *gone)

@@ -24,7 +24,9 @@ enum gs_kind {
 	GS_KIND_MEMORY,	 // what cuMemCreate made, by number
 	GS_KIND_MAPPING, // address of cuMemMap; link is the memory's number
 	GS_KIND_IPC,	 // address of memory opened by an IPC handle, refs times
-	GS_KIND_BINDING, // of memory to something that keeps it; link is the memory's number
+	GS_KIND_BINDING, // of memory to a multicast object, ctx its number; link is the memory's
+	GS_KIND_ENDPOINT, // of memory to a logical endpoint, ctx its number; link likewise
+	GS_KIND_TILE,	 // of memory to the sparse array at; link likewise
 	GS_KIND_EXTERNAL, // external memory; link is the memory's number
 	GS_KIND_BUFFER,	 // pointer or array mapped from external memory; link likewise
 	GS_KIND_CODE,	 // a module or library on a GPU: code.c
@@ -44,6 +46,7 @@ struct gs_entry {
 	uint64_t bytes;
 	uint64_t link; // pointer: 1 + index of its pool, GS_LINK_PART, 0 for neither;
 		       // array: its place in a crowd, 0 if it is charged by itself
+	uint64_t at;   // binding: offset in its owner
 	uint32_t ctx;  // serial number of the context that owns it, 0 for none
 	uint32_t refs;
 	uint8_t gpu;

@@ -95,6 +95,21 @@ static inline const char *harness_ledger(void)
 	return map;
 }
 
+// The bytes of a GPU that are in records of shares.
+static inline uint64_t ledger_shares(unsigned gpu)
+{
+	const char *map = harness_ledger();
+	const struct gs_ledger_header *h = (const void *)map;
+	const struct gs_share *share = (const void *)(map + GS_LEDGER_HEADER_SIZE + GS_SLOT_COUNT * GS_SLOT_SIZE +
+						      2 * h->gpu_count * GS_SLOT_COUNT * 8);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < h->share_high; i++)
+		if (share[i].state != GS_SHARE_FREE && share[i].gpu == gpu)
+			sum += share[i].bytes;
+	return sum;
+}
+
 // The sum of a GPU's column.
 static inline uint64_t ledger_sum(unsigned gpu)
 {
@@ -105,7 +120,7 @@ static inline uint64_t ledger_sum(unsigned gpu)
 
 	for (uint32_t i = 0; i < h->slot_high; i++)
 		sum += column[gpu * GS_SLOT_COUNT + i];
-	return sum;
+	return sum + ledger_shares(gpu);
 }
 
 static inline const struct gs_gpu_account *ledger_account(unsigned gpu)

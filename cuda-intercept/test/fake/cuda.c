@@ -459,12 +459,14 @@ CUresult fake_release(unsigned long long key)
 		if (t->pool->destroyed)
 			fake_shrink(t->pool, 0);
 	} else if (t) {
-		fake_use(t->dev, -(long long)t->bytes);
+		fake_unref(t); // others may have it
+		pthread_mutex_unlock(&fake_lock);
+		return CUDA_SUCCESS;
 	}
 	if (t)
 		fake_drop(t);
 	pthread_mutex_unlock(&fake_lock);
-	return t ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return t || fake_unmapped(key) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr ptr)

@@ -52,6 +52,11 @@ struct thing *fake_add(int kind, int dev, unsigned long long bytes);
 struct thing *fake_find(int kind, unsigned long long key);
 void fake_drop(struct thing *gone);
 CUresult fake_release(unsigned long long key);
+void fake_unref(struct thing *memory);
+void fake_object_gone(unsigned long long key);
+void fake_tiles_gone(unsigned long long array);
+int fake_unmapped(unsigned long long key);
+void fake_closed(int fd);
 void fake_shrink(struct CUmemPoolHandle_st *pool, unsigned long long keep);
 
 #define ENTER()                                    \

@@ -6,13 +6,16 @@
 
 #include "fake.h"
 
-static void unref(struct thing *memory)
+void fake_unref(struct thing *memory)
 {
+	unsigned long long key = memory->key;
+
 	if (--memory->refs)
 		return;
 	if (memory->dev >= 0)
 		fake_use(memory->dev, -(long long)memory->bytes);
 	fake_drop(memory);
+	fake_object_gone(key);
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
@@ -43,7 +46,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	pthread_mutex_lock(&fake_lock);
 	t = fake_find(THING_MEMORY, handle);
 	if (t)
-		unref(t);
+		fake_unref(t);
 	pthread_mutex_unlock(&fake_lock);
 	return t ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -80,7 +83,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 	pthread_mutex_lock(&fake_lock);
 	while (at - ptr < bytes && (m = fake_find(THING_MAPPING, at))) {
 		at += m->bytes;
-		unref(m->memory);
+		fake_unref(m->memory);
 		fake_drop(m);
 	}
 	pthread_mutex_unlock(&fake_lock);
@@ -123,6 +126,7 @@ static CUresult unmake_array(CUarray array)
 	struct thing *t;
 
 	pthread_mutex_lock(&fake_lock);
+	fake_tiles_gone((uintptr_t)array);
 	t = fake_find(THING_ARRAY, (uintptr_t)array);
 	if (t) {
 		fake_use(t->dev, -(long long)t->bytes);
@@ -182,6 +186,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
 	ENTER();
+	if (fake_unmapped((uintptr_t)array))
+		return CUDA_SUCCESS;
 	return unmake_array((CUarray)array);
 }
 
