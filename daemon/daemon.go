@@ -74,6 +74,8 @@ type Manager struct {
 	events  *event.Log
 	// followers counts those who follow the events now.
 	followers atomic.Int64
+	// settleWake wakes the settling before its time.
+	settleWake chan struct{}
 	// round is when the sweep in progress began, in nanoseconds since started; 0
 	// between two.
 	round atomic.Int64
@@ -110,6 +112,7 @@ type container struct {
 	acct    sync.Mutex // guards what follows, and dir.Ledger
 	closed  bool
 	tracker usage.Tracker
+	settle  settling
 	last    region.Usage
 	lastErr error
 }
@@ -120,7 +123,7 @@ func New(ctx context.Context, opt Options) (*Manager, error) {
 	m := &Manager{
 		opt: opt, log: opt.Log, started: time.Now(), windows: window.NewRunner(),
 		containers: make(map[string]*container), leftovers: make(map[string]bool), lost: make(map[string]bool),
-		events: event.New(time.Now),
+		events: event.New(time.Now), settleWake: make(chan struct{}, 1),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := m.prepare(); err != nil {
@@ -136,6 +139,7 @@ func New(ctx context.Context, opt Options) (*Manager, error) {
 	m.noteStart()
 	m.wg.Go(m.sweepLoop)
 	m.wg.Go(m.observeLoop)
+	m.wg.Go(m.settleLoop)
 	return m, nil
 }
 

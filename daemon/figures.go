@@ -48,12 +48,7 @@ func (m *Manager) driverFigures(ctx context.Context, all []entry) map[string]map
 // share unless they leave it.
 func owners(all []entry) func(pid int) string {
 	known := make(map[int]string)
-	namespaces := make(map[string]string)
-	for _, e := range all {
-		if ns := mountNamespace(e.rec.Init); ns != "" {
-			namespaces[ns] = e.rec.ID
-		}
-	}
+	var namespaces map[string]string // read when first needed
 	return func(pid int) string {
 		if id, ok := known[pid]; ok {
 			return id
@@ -61,6 +56,9 @@ func owners(all []entry) func(pid int) string {
 		id := ownerByGroup(pid, all)
 		if id == "" {
 			ns, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/mnt")
+			if err == nil && namespaces == nil {
+				namespaces = mountNamespaces(all)
+			}
 			if err == nil {
 				id = namespaces[ns]
 			}
@@ -68,6 +66,17 @@ func owners(all []entry) func(pid int) string {
 		known[pid] = id
 		return id
 	}
+}
+
+// mountNamespaces names the container of each mount namespace.
+func mountNamespaces(all []entry) map[string]string {
+	out := make(map[string]string)
+	for _, e := range all {
+		if ns := mountNamespace(e.rec.Init); ns != "" {
+			out[ns] = e.rec.ID
+		}
+	}
+	return out
 }
 
 func ownerByGroup(pid int, all []entry) string {

@@ -205,6 +205,12 @@ func (n *node) sample(ctx context.Context, uuid string) (nvml.Sample, error) {
 	if ok && time.Since(s.at) < sampleAge {
 		return s.Sample, s.err
 	}
+	return n.fresh(ctx, uuid)
+}
+
+// fresh returns the figures of one GPU as they are now.
+func (n *node) fresh(ctx context.Context, uuid string) (nvml.Sample, error) {
+	var s timedSample
 	s.Sample, s.err = n.opt.NVML.Sample(ctx, uuid)
 	s.at = time.Now()
 	n.mu.Lock()

@@ -98,17 +98,33 @@ func (m *Manager) usedBytes(ctx context.Context, c *container) []uint64 {
 	for i, g := range gpus {
 		var ledger uint64
 		if i < len(u.GPU) {
-			ledger = u.GPU[i].Bytes
+			page, _ := c.page(i)
+			ledger = charged(u.GPU[i], page)
 		}
 		out[i] = usage.Larger(ledger, figures[g.UUID][c.id])
 	}
 	return out
 }
 
+// page is what the container's page says of one of its GPUs, and whether the driver
+// has had no figure of it for a while.
+func (c *container) page(i int) (page region.GPULimit, unknown bool) {
+	c.acct.Lock()
+	defer c.acct.Unlock()
+	if c.closed || c.dir == nil || i >= c.dir.Limits.GPUs() {
+		return region.GPULimit{}, false
+	}
+	return c.dir.Limits.GPU(i), i < len(c.settle.gpus) && c.settle.gpus[i].Unknown()
+}
+
 // read reads the container's ledger; sweep also gives dead processes' slots back.
 func (c *container) read(now time.Duration, sweep bool) (region.Usage, error) {
 	c.acct.Lock()
 	defer c.acct.Unlock()
+	return c.readLocked(now, sweep)
+}
+
+func (c *container) readLocked(now time.Duration, sweep bool) (region.Usage, error) {
 	if c.closed || c.dir == nil {
 		return c.last, errLost
 	}
@@ -176,14 +192,19 @@ func (m *Manager) describeGPU(c *container, i int, g state.GPU, u region.Usage, 
 	c.acct.Lock()
 	rates, peak := c.tracker.Rates(i), c.tracker.Peak(i)
 	c.acct.Unlock()
+	page, unknown := c.page(i)
+	var all uint64
 	if i < len(u.GPU) {
 		a := u.GPU[i]
 		row.MemoryLedgerBytes = a.Bytes
+		row.MemoryGrowthBytes, all = page.Growth, charged(a, page)
 		row.ChargedNs, row.ThrottledNs, row.Throttles, row.Launches = a.ChargedNs, a.ThrottledNs, a.Throttles, a.Launches
 		row.Denied, row.DeniedBytes, row.Unpriced = a.Denied, a.DeniedBytes, a.Unpriced
 	}
-	row.MemoryUsedBytes = usage.Larger(row.MemoryLedgerBytes, driver)
-	row.MemoryPeakBytes = max(peak, row.MemoryUsedBytes)
+	all = usage.Larger(all, driver)
+	row.MemoryUsedBytes = min(all, g.MemoryBytes)
+	row.OverrunBytes = all - row.MemoryUsedBytes
+	row.MemoryPeakBytes = max(peak, all)
 	row.ComputeUsedMilli, row.ThrottledMilli = rates.ComputeMilli, rates.ThrottledMilli
 	var why []string
 	switch {
@@ -198,7 +219,7 @@ func (m *Manager) describeGPU(c *container, i int, g state.GPU, u region.Usage, 
 			why = append(why, fmt.Sprintf("busy for %d%% of the time by the driver's account, %d%% by its own", driver.BusyMilli/10, rates.ComputeMilli/10))
 		}
 	}
-	if driver.Known {
+	if driver.Known && !unknown {
 		row.MemoryDriverBytes = &driver.Bytes
 		if driver.Bytes > g.MemoryBytes {
 			why = append(why, fmt.Sprintf("%s over its limit by the driver's account", quantity.FormatBytes(driver.Bytes-g.MemoryBytes)))

@@ -157,11 +157,11 @@ func TestFigures(t *testing.T) {
 	// The driver's figure is the larger one; the process is known by its mount
 	// namespace here.
 	driver(nvml.Process{PID: init.Process.Pid, Bytes: 3 * gib, Known: true}, nvml.Process{PID: 1, Bytes: 20 * gib, Known: true})
-	if g := get().GPUs[0]; g.MemoryUsedBytes != 3*gib || g.MemoryLedgerBytes != 2*gib {
+	if g := get().GPUs[0]; g.MemoryUsedBytes != 3*gib || g.MemoryLedgerBytes != 2*gib || g.OverrunBytes != 0 {
 		t.Errorf("by the driver: %+v", g)
 	}
 	driver(nvml.Process{PID: init.Process.Pid, Bytes: 9 * gib, Known: true})
-	if one := get(); one.State != v1.StateDegraded || !strings.Contains(one.Reason, "1 GiB over its limit") {
+	if one := get(); one.State != v1.StateDegraded || !strings.Contains(one.Reason, "1 GiB over its limit") || one.GPUs[0].MemoryUsedBytes != 8*gib || one.GPUs[0].OverrunBytes < gib {
 		t.Errorf("over the limit: %+v", one)
 	}
 	driver(nvml.Process{PID: init.Process.Pid})
@@ -170,9 +170,11 @@ func TestFigures(t *testing.T) {
 	}
 	driver()
 	ledger.Close() // the holder has gone: so have its bytes
-	if g := get().GPUs[0]; g.MemoryUsedBytes != 0 || g.MemoryPeakBytes < 2*gib {
-		t.Errorf("after the holder went: %+v", g)
-	}
+	// What was taken for growth meanwhile goes with the next two looks.
+	w.eventually("the bytes of a holder that has gone", func() bool {
+		g := get().GPUs[0]
+		return g.MemoryUsedBytes == 0 && g.MemoryPeakBytes >= 2*gib
+	})
 	os.Truncate(filepath.Join(c.Directory, "ledger"), 100)
 	if one := get(); one.State != v1.StateDegraded || !strings.Contains(one.Reason, "ledger is damaged") {
 		t.Errorf("a ledger cut short: %+v", one)

@@ -46,6 +46,8 @@ func (m *Manager) ring(id string, d region.Doorbell) {
 		m.windows.Ask(id, d.GPU, doorbell.Wall(d))
 	case region.DoorbellDone:
 		m.windows.Done(id, d.GPU)
+	case region.DoorbellSettle:
+		m.wantLook(id)
 	}
 }
 

@@ -37,7 +37,7 @@ func Parse(raw []byte, gpus int) (region.Doorbell, error) {
 	switch {
 	case d.Magic != region.DoorbellMagic:
 		return region.Doorbell{}, fmt.Errorf("magic %#x: %w", d.Magic, ErrMalformed)
-	case d.Kind != region.DoorbellPrice && d.Kind != region.DoorbellDone:
+	case d.Kind != region.DoorbellPrice && d.Kind != region.DoorbellDone && d.Kind != region.DoorbellSettle:
 		return region.Doorbell{}, fmt.Errorf("kind %d: %w", d.Kind, ErrMalformed)
 	case d.GPU >= uint32(gpus):
 		return region.Doorbell{}, fmt.Errorf("GPU %d of %d: %w", d.GPU, gpus, ErrMalformed)

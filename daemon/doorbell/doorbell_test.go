@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		"long":         append(message(region.DoorbellMagic, region.DoorbellPrice, 0, 0, 0), 0),
 		"magic":        message(1, region.DoorbellPrice, 0, 0, 0),
 		"kind 0":       message(region.DoorbellMagic, 0, 0, 0, 0),
-		"kind 3":       message(region.DoorbellMagic, 3, 0, 0, 0),
+		"kind 4":       message(region.DoorbellMagic, 4, 0, 0, 0),
 		"another GPU":  message(region.DoorbellMagic, region.DoorbellPrice, 2, 0, 0),
 		"no such slot": message(region.DoorbellMagic, region.DoorbellPrice, 0, region.SlotCount, 0),
 	} {

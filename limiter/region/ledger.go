@@ -40,6 +40,8 @@ type GPUUsage struct {
 	// the guesses count no more.
 	Guess     uint64
 	GuessMark uint32
+	// Dead is what is still charged for holders that have ended.
+	Dead uint64
 	GPUAccount
 }
 
@@ -123,6 +125,9 @@ func (l *Ledger) read(reclaim bool) (Usage, error) {
 			return Usage{}, err
 		}
 		if !held {
+			for g := range u.GPU {
+				u.GPU[g].Dead = addSaturating(u.GPU[g].Dead, binary.NativeEndian.Uint64(columns[g][8*s:]))
+			}
 			if reclaim {
 				l.reclaim(s, anyBytes(columns, s), shares)
 			}

@@ -119,7 +119,7 @@ func (f *fire) right() string {
 			return "lists " + c.ID + ", which does not live"
 		case c.GPUs[0].MemoryLimitBytes != limit:
 			return fmt.Sprintf("%s: limit %d, want %d", c.ID, c.GPUs[0].MemoryLimitBytes, limit)
-		case c.GPUs[0].MemoryUsedBytes > limit || c.State == v1.StateDegraded && !strings.HasPrefix(c.Reason, "unpriced"):
+		case c.GPUs[0].OverrunBytes > 0 || c.State == v1.StateDegraded && !strings.HasPrefix(c.Reason, "unpriced"):
 			return fmt.Sprintf("%s: %d of %d bytes, %s", c.ID, c.GPUs[0].MemoryUsedBytes, limit, c.Reason)
 		}
 		delete(want, c.ID)

@@ -25,6 +25,8 @@ const (
 	EventThrottled     = "Throttled"     // launches wait for the share; at most one event in five minutes
 	EventDegraded      = "Degraded"      // a container's limits are not held, or not known to be
 	EventEnforced      = "Enforced"      // they are again
+	EventOverrun       = "Overrun"       // the driver took memory unasked, beyond a container's limit
+	EventOverrunEnded  = "OverrunEnded"  // the container is within its limit again
 	EventLimitChanged  = "LimitChanged"  // by gpushare set
 	EventGPULost       = "GPULost"       // a GPU cannot be used any more
 	EventGPUFound      = "GPUFound"      // it can again

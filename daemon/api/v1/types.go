@@ -108,10 +108,15 @@ type ContainerGPU struct {
 	Name  string `json:"name"`
 
 	MemoryLimitBytes uint64 `json:"memory_limit_bytes"`
-	// MemoryUsedBytes is the larger of the two figures below.
+	// MemoryUsedBytes is what is charged: the container's own account, what the driver
+	// took beyond it, and what is charged in advance of the driver's figure, or that
+	// figure if it is larger; the limit at most. OverrunBytes is what exceeds the limit.
 	MemoryUsedBytes uint64 `json:"memory_used_bytes"`
-	// MemoryLedgerBytes is the container's own account.
+	OverrunBytes    uint64 `json:"overrun_bytes"`
+	// MemoryLedgerBytes is the container's own account: what its calls announced.
 	MemoryLedgerBytes uint64 `json:"memory_ledger_bytes"`
+	// MemoryGrowthBytes is what the driver took beyond that: code, heaps, internals.
+	MemoryGrowthBytes uint64 `json:"memory_growth_bytes"`
 	// MemoryDriverBytes is the driver's figure; absent where the driver has none.
 	MemoryDriverBytes *uint64 `json:"memory_driver_bytes,omitempty"`
 	MemoryPeakBytes   uint64  `json:"memory_peak_bytes"`
