@@ -4,10 +4,13 @@
 /*
  * managed.c: managed memory. Its bytes are host memory here; what is kept is
  * where each part of it would be. With the exact account all of it counts as the
- * device's from the start. Where it migrates, a part takes device memory once the
+ * device's from the start, until all of it is advised to lie with the processor.
+ * Where it migrates, a part takes device memory once the
  * GPU has used it (a copy, a fill) or it was prefetched, and loses it by a
  * prefetch to the processor or when others need the room: then the host says on
  * the next occasion how much is left, and the parts unused for longest are gone.
+ * What is advised to lie with the processor is used from there, and so is what lies
+ * there and is advised to be used by the device; only a prefetch brings it over.
  * Kernels do nothing, so that what they would touch is not known.
  */
 #include <sys/mman.h>
@@ -206,8 +209,19 @@ bool sg_managed_apply(struct sg_mem *m, uintptr_t p, size_t n, void (*f)(struct 
     return true;
 }
 
+/* Where a part is when a device has used it. */
+static int place_of(const struct part *p, CUdevice dev)
+{
+    if (p->where == dev)
+        return dev;
+    if (p->preferred.type && sg_where_of(&p->preferred) == CPU)
+        return CPU;
+    return p->where == CPU && p->accessed_by >> dev & 1 ? CPU : dev;
+}
+
 struct move {
     int to;
+    bool touch; /* the device uses it, wherever it is then */
     unsigned long long use;
     const CUmemLocation *prefetch;
 };
@@ -216,17 +230,17 @@ static void move(struct part *p, const void *arg)
 {
     const struct move *m = arg;
 
-    p->where = m->to;
+    p->where = m->touch ? place_of(p, m->to) : m->to;
     p->used = m->use;
     if (m->prefetch)
         p->prefetched = *m->prefetch;
 }
 
-void sg_managed_place(struct sg_mem *m, uintptr_t p, size_t n, int to, const CUmemLocation *prefetch)
+static void place(struct sg_mem *m, uintptr_t p, size_t n, struct move mv)
 {
     struct sg_managed *g = m->managed;
-    struct move mv = {to, ++g->uses, prefetch};
 
+    mv.use = ++g->uses;
     if (!g->migrates)
         mv.to = g->parts->where;
     for (unsigned i = 0; g->migrates && i < sg_state.ndev; i++)
@@ -235,6 +249,29 @@ void sg_managed_place(struct sg_mem *m, uintptr_t p, size_t n, int to, const CUm
     for (unsigned i = 0; g->migrates && i < sg_state.ndev; i++)
         settle(g, (CUdevice)i);
     sg_managed_join(g);
+}
+
+void sg_managed_place(struct sg_mem *m, uintptr_t p, size_t n, int to, const CUmemLocation *prefetch)
+{
+    place(m, p, n, (struct move){.to = to, .prefetch = prefetch});
+}
+
+void sg_managed_loosen(struct sg_mem *m)
+{
+    struct sg_managed *g = m->managed;
+
+    if (g->migrates)
+        return;
+    for (struct part *p = g->parts; p; p = p->next) {
+        if (!p->preferred.type || sg_where_of(&p->preferred) != CPU)
+            return;
+    }
+    for (struct part *p = g->parts; p; p = p->next)
+        p->where = CPU;
+    g->migrates = true;
+    migrating++;
+    sg_device_give(m->block->handle);
+    m->block->handle = 0;
 }
 
 void sg_managed_touch(CUdeviceptr p, size_t n, CUdevice dev)
@@ -251,10 +288,10 @@ void sg_managed_touch(CUdeviceptr p, size_t n, CUdevice dev)
 
         for (struct part *q = m->managed->parts; q; q = q->next) {
             if (q->at < at + n && at < q->at + q->size)
-                there &= q->where == dev;
+                there &= q->where == place_of(q, dev);
         }
         if (!there)
-            sg_managed_place(m, (uintptr_t)p, n, dev, NULL);
+            place(m, (uintptr_t)p, n, (struct move){.to = dev, .touch = true});
     }
     sg_unlock();
 }

@@ -40,6 +40,9 @@ struct sg_mem *sg_managed_find(CUdeviceptr p, size_t n);
 bool sg_managed_apply(struct sg_mem *m, uintptr_t p, size_t n, void (*f)(struct part *, const void *), const void *arg);
 /* Moves [p, p+n) of m; prefetch: what is remembered of it, NULL: nothing. */
 void sg_managed_place(struct sg_mem *m, uintptr_t p, size_t n, int to, const CUmemLocation *prefetch);
+/* Where memory does not migrate: gives the device's back if all of it prefers the
+ * processor; it migrates from then on. */
+void sg_managed_loosen(struct sg_mem *m);
 void sg_managed_join(struct sg_managed *g); /* parts that are alike */
 
 #endif

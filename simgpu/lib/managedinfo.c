@@ -51,6 +51,7 @@ static CUresult advise(CUdeviceptr p, size_t n, unsigned what, CUmemLocation whe
     sg_lock();
     m = sg_managed_find(p, n);
     if (m && sg_managed_apply(m, (uintptr_t)p, n, advise_part, &a)) {
+        sg_managed_loosen(m);
         sg_managed_join(m->managed);
         r = CUDA_SUCCESS;
     }

@@ -123,6 +123,33 @@ static void pools(void)
     OK(cuMemPoolDestroy(pool));
 }
 
+static size_t available(void)
+{
+    size_t f, t;
+
+    OK(cuMemGetInfo_v2(&f, &t));
+    return f;
+}
+
+/* Also where managed memory counts from the start: advised to lie with the processor,
+ * all of it, it takes nothing until it is prefetched. */
+static void kept(void)
+{
+    size_t n = (size_t)64 << 20, before = available();
+    CUdeviceptr p;
+
+    OK(cuMemAllocManaged(&p, n, CU_MEM_ATTACH_GLOBAL));
+    OK(cuMemAdvise(p, n / 2, 3, -1));
+    OK(cuMemAdvise(p + n / 2, n / 2, 3, -1));
+    TRUE(available() == before);
+    OK(cuMemsetD8_v2(p, 7, n));
+    TRUE(available() == before);
+    OK(cuMemPrefetchAsync(p, n / 4, 0, NULL));
+    TRUE(before - available() == n / 4);
+    OK(cuMemFree_v2(p));
+    TRUE(available() == before);
+}
+
 int main(void)
 {
     unsigned type, managed;
@@ -174,6 +201,7 @@ int main(void)
     TRUE(managed == 1);
     *(char *)(uintptr_t)base = 1; /* the host may touch it */
     OK(cuMemFree_v2(base));
+    kept();
     OK(cuMemAlloc(&low, 100000)); /* the first interface: an address of 32 bits */
     OK(cuMemcpyHtoD(low, host, 1000));
     OK(cuMemcpyDtoH(back, low, 1000));

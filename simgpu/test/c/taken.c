@@ -229,6 +229,28 @@ static int range(CUdeviceptr p, size_t n, CUmem_range_attribute a)
     return v;
 }
 
+/* What is advised to lie with the processor takes no device memory by being used. */
+static void kept(void)
+{
+    char bytes[4] = {0};
+    CUdeviceptr p;
+
+    OK(cuMemAllocManaged(&p, 20 * MIB, CU_MEM_ATTACH_GLOBAL));
+    OK(cuMemAdvise(p, 20 * MIB, 3, -1));
+    OK(cuMemAdvise(p, 20 * MIB, 5, 0));
+    TOOK(0, cuMemsetD8_v2(p, 7, 20 * MIB));
+    OK(cuMemcpyDtoH_v2(bytes, p + 20 * MIB - 4, 4));
+    TRUE(bytes[0] == 7 && ((char *)(uintptr_t)p)[0] == 7);
+    TOOK(4 * MIB, cuMemPrefetchAsync(p, 4 * MIB, 0, NULL));
+    TOOK(0, cuMemsetD8_v2(p, 8, 20 * MIB)); /* what is there stays there */
+    GAVE(4 * MIB, cuMemPrefetchAsync(p, 20 * MIB, -1, NULL));
+    OK(cuMemAdvise(p, 20 * MIB, 4, -1));
+    TOOK(0, cuMemsetD8_v2(p, 9, 2 * MIB)); /* lies there and is used from there */
+    OK(cuMemAdvise(p, 20 * MIB, 6, 0));
+    TOOK(2 * MIB, cuMemsetD8_v2(p, 9, 2 * MIB));
+    GAVE(2 * MIB, cuMemFree_v2(p));
+}
+
 static void managed(void)
 {
     size_t f, t, big;
@@ -267,6 +289,7 @@ static void managed(void)
     OK(cuMemGetInfo_v2(&f, &t));
     TRUE(f >= 100 * MIB && f < 120 * MIB);
     OK(cuMemFree_v2(q));
+    kept();
     OK(cuMemAlloc_v2(&p, MIB));
     WANT(cuMemPrefetchAsync(p, MIB, 0, NULL), CUDA_ERROR_INVALID_VALUE); /* is not managed */
     WANT(cuMemAdvise(p, MIB, 1, 0), CUDA_ERROR_INVALID_VALUE);
