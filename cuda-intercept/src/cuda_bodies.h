@@ -35,6 +35,25 @@ CUresult gs_cu_pitch_v1(GS_FN(cuMemAllocPitch) real, CUdeviceptr_v1 *ret_ptr, un
 CUresult gs_cu_free(GS_FN(cuMemFree_v2) real, CUdeviceptr ptr);
 CUresult gs_cu_free_v1(GS_FN(cuMemFree) real, CUdeviceptr_v1 ptr);
 
+// cuda_spill.c
+CUresult gs_cu_spill_alloc(GS_FN(cuMemAlloc_v2) real, CUdeviceptr *ret_ptr, size_t bytes);
+CUresult gs_cu_spill_managed(GS_FN(cuMemAllocManaged) real, CUdeviceptr *ret_ptr, size_t bytes, unsigned int flags);
+CUresult gs_cu_spill_pitch(GS_FN(cuMemAllocPitch_v2) real, CUdeviceptr *ret_ptr, size_t *ret_pitch, size_t width,
+			   size_t height, unsigned int element);
+CUresult gs_cu_spill_free(GS_FN(cuMemFree_v2) real, CUdeviceptr ptr);
+CUresult gs_cu_spill_free_async(GS_FN(cuMemFreeAsync) real, CUdeviceptr ptr, CUstream stream);
+
+// cuda_advice.c
+CUresult gs_cu_advise(GS_FN(cuMemAdvise) real, CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice dev);
+CUresult gs_cu_advise_v2(GS_FN(cuMemAdvise_v2) real, CUdeviceptr ptr, size_t bytes, CUmem_advise advice,
+			 CUmemLocation where);
+CUresult gs_cu_prefetch(GS_FN(cuMemPrefetchAsync) real, CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream stream);
+CUresult gs_cu_prefetch_v2(GS_FN(cuMemPrefetchAsync_v2) real, CUdeviceptr ptr, size_t bytes, CUmemLocation where,
+			   unsigned int flags, CUstream stream);
+CUresult gs_cu_prefetch_batch(GS_FN(cuMemPrefetchBatchAsync) real, CUdeviceptr *ptrs, size_t *sizes, size_t count,
+			      CUmemLocation *where, size_t *first, size_t wheres, unsigned long long flags,
+			      CUstream stream);
+
 // cuda_pool.c
 CUresult gs_cu_alloc_async(GS_FN(cuMemAllocAsync) real, CUdeviceptr *ret_ptr, size_t bytes, CUstream stream);
 CUresult gs_cu_alloc_from_pool(GS_FN(cuMemAllocFromPoolAsync) real, CUdeviceptr *ret_ptr, size_t bytes,

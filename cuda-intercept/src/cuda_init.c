@@ -14,6 +14,7 @@
 #include "cuda_hooks.h"
 #include "guess.h"
 #include "pool.h"
+#include "spill.h"
 #include "resolve.h"
 #include "share.h"
 
@@ -39,6 +40,7 @@ void gs_forked(void)
 	gs_arrays_forked();
 	gs_pools_forked();
 	gs_shares_forked();
+	gs_spill_forked();
 	gs_registry_forked();
 	gs_guess_forked();
 	gs_code_forget();

@@ -9,6 +9,7 @@
 #include "ledger.h"
 #include "pool.h"
 #include "share.h"
+#include "spill.h"
 
 int gs_charge(unsigned gpu, uint64_t bytes)
 {
@@ -19,7 +20,7 @@ int gs_charge(unsigned gpu, uint64_t bytes)
 	if (r < 0 && gs_guess_wait(gpu))
 		r = gs_ledger_charge(gpu, bytes);
 	if (r < 0)
-		gs_ledger_denied(gpu, bytes);
+		gs_spill_denied(gpu, bytes);
 	return r;
 }
 
@@ -142,7 +143,9 @@ int gs_grant_record(struct gs_grant *grant, enum gs_kind kind, uint64_t key)
 
 void gs_entry_refund(const struct gs_entry *entry)
 {
-	if (entry->share)
+	if (entry->kind == GS_KIND_HOST)
+		gs_spill_gone(entry);
+	else if (entry->share)
 		gs_share_drop(entry->share);
 	else if (entry->kind == GS_KIND_POINTER && entry->link == GS_LINK_PART)
 		gs_part_freed(entry->gpu, entry->key, entry->bytes);

@@ -33,6 +33,7 @@ enum gs_kind {
 	GS_KIND_HEAP,	 // a limit of a context: cuda_limit.c
 	GS_KIND_BLOCK,	 // first address of a block that small allocations share
 	GS_KIND_GREEN,	 // green context; link is its CUcontext, refs the device plus 1
+	GS_KIND_HOST,	 // device pointer to memory of the host (spill.h)
 };
 
 // What a context is: nobody else's, a device's primary one, or a green one on it.

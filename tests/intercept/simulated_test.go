@@ -5,6 +5,7 @@ package intercept
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -165,7 +166,8 @@ func (c *container) ledger() []uint64 {
 // held is a program that runs until it is let go or killed.
 type held struct {
 	cmd   *exec.Cmd
-	in    io.Closer
+	in    io.WriteCloser
+	out   *bufio.Scanner
 	lines []string // before "holding"
 }
 
@@ -185,21 +187,31 @@ func (c *container) start(wait bool, program string, args ...string) *held {
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
-	h := &held{cmd: cmd, in: in}
+	h := &held{cmd: cmd, in: in, out: bufio.NewScanner(out)}
 	c.t.Cleanup(h.kill)
 	if !wait {
 		return h
 	}
-	scan := bufio.NewScanner(out)
-	for scan.Scan() {
-		if scan.Text() == "holding" {
+	for h.out.Scan() {
+		if h.out.Text() == "holding" {
 			return h
 		}
-		h.lines = append(h.lines, scan.Text())
+		h.lines = append(h.lines, h.out.Text())
 	}
 	c.t.Fatalf("%v ended before it held on: %q", args, h.lines)
 	return nil
 }
+
+// next is the next line that the program writes.
+func (h *held) next() (string, error) {
+	if !h.out.Scan() {
+		return "", cmp.Or(h.out.Err(), io.EOF)
+	}
+	return h.out.Text(), nil
+}
+
+// answer lets a program go on that waits for a byte.
+func (h *held) answer() { _, _ = h.in.Write([]byte{'\n'}) }
 
 func (h *held) kill() {
 	_ = h.cmd.Process.Kill()

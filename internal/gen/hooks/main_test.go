@@ -68,22 +68,22 @@ func variant(t *testing.T, file, old, changed string) string {
 	return dir
 }
 
-const oneRow = "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, free)"
+const oneRow = "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, spill_free)"
 
 func TestBadTables(t *testing.T) {
 	const def = "cuda-intercept/hooks/cuda.def"
 	for name, tt := range map[string]struct{ file, old, changed, want string }{
-		"no prototype":     {def, oneRow, "HOOK(cuNew, cuNew, 3020, ANY, release, free)", "cuNew has no prototype"},
-		"unknown class":    {def, oneRow, "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, freed, free)", `unknown class "freed"`},
-		"wrong flavour":    {def, oneRow, "HOOK(cuMemFree, cuMemFree_v2, 3020, PER_THREAD, release, free)", "not of flavour"},
-		"another's name":   {def, oneRow, "HOOK(cuMemAlloc, cuMemFree_v2, 3020, ANY, release, free)", "not known as cuMemAlloc"},
+		"no prototype":     {def, oneRow, "HOOK(cuNew, cuNew, 3020, ANY, release, spill_free)", "cuNew has no prototype"},
+		"unknown class":    {def, oneRow, "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, freed, spill_free)", `unknown class "freed"`},
+		"wrong flavour":    {def, oneRow, "HOOK(cuMemFree, cuMemFree_v2, 3020, PER_THREAD, release, spill_free)", "not of flavour"},
+		"another's name":   {def, oneRow, "HOOK(cuMemAlloc, cuMemFree_v2, 3020, ANY, release, spill_free)", "not known as cuMemAlloc"},
 		"a row twice":      {def, oneRow, oneRow + "\n" + oneRow, "is there twice"},
 		"hooked and not":   {def, oneRow, oneRow + "\nFORWARD(cuMemFree, cuMemFree_v2, 3020, ANY, asks)", "cuMemFree_v2 is there twice"},
 		"not a row":        {def, oneRow, "HOOK(cuMemFree)", "no row and no comment"},
 		"no reason":        {def, "WHY(events,", "WHY(eager,", "no reason events"},
 		"reason of no row": {def, "WHY(events,", "WHY(eager, none)\nWHY(events,", "reason eager is of no row"},
 		"reason twice":     {def, "WHY(events,", "WHY(asks, none)\nWHY(events,", "reason asks is there twice"},
-		"no test":          {def, "TEST(free, tests/intercept, TestWrappers)", "", "no TEST for cuMemFree_v2"},
+		"no test":          {def, "TEST(spill_free, tests/intercept, TestWrappers)", "", "no TEST for cuMemFree_v2"},
 		"used, no row":     {def, "FORWARD(cuEventQuery, cuEventQuery, 2000, ANY, no_settle)", "", "cuEventQuery is used and has no row"},
 		"refused in cuda":  {def, "FORWARD(cuEventQuery, cuEventQuery, 2000, ANY, no_settle)", "REFUSE(cuEventQuery, cuEventQuery, 2000, ANY, no_settle)\nTEST(refuse, tests/intercept, TestRefusals)", "nothing to refuse with"},
 		"prototype is cut": {"cuda-intercept/include/cuda_abi.h", "CUresult cuMemFree_v2(CUdeviceptr);", "", "cuMemFree_v2 has no prototype"},
@@ -102,7 +102,7 @@ func TestRowsThatDoNotBuild(t *testing.T) {
 	for name, row := range map[string]string{
 		"":             oneRow,
 		"no body":      "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, free_nowhere)\nTEST(free_nowhere, here, TestNone)",
-		"another type": "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, alloc)",
+		"another type": "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, spill_alloc)",
 		"another ABI":  "HOOK(cuMemFree, cuMemFree_v2, 3020, ANY, release, free_v1)",
 	} {
 		t.Run(name, func(t *testing.T) {
