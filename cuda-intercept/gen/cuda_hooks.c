@@ -20,6 +20,16 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuMemAllocManaged",
 	"cuMemFree",
 	"cuMemFree_v2",
+	"cuMemAdvise",
+	"cuMemAdvise_v2",
+	"cuMemDiscardAndPrefetchBatchAsync",
+	"cuMemDiscardAndPrefetchBatchAsync_ptsz",
+	"cuMemPrefetchAsync",
+	"cuMemPrefetchAsync_ptsz",
+	"cuMemPrefetchAsync_v2",
+	"cuMemPrefetchAsync_v2_ptsz",
+	"cuMemPrefetchBatchAsync",
+	"cuMemPrefetchBatchAsync_ptsz",
 	"cuMemAllocAsync",
 	"cuMemAllocAsync_ptsz",
 	"cuMemAllocFromPoolAsync",
@@ -165,6 +175,7 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuFuncGetModule",
 	"cuKernelGetLibrary",
 	"cuModuleGetLoadingMode",
+	"cuDeviceGetAttribute",
 };
 
 void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
@@ -179,6 +190,16 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuMemAllocManaged,
 	(void *)cuMemFree,
 	(void *)cuMemFree_v2,
+	(void *)cuMemAdvise,
+	(void *)cuMemAdvise_v2,
+	(void *)cuMemDiscardAndPrefetchBatchAsync,
+	(void *)cuMemDiscardAndPrefetchBatchAsync_ptsz,
+	(void *)cuMemPrefetchAsync,
+	(void *)cuMemPrefetchAsync_ptsz,
+	(void *)cuMemPrefetchAsync_v2,
+	(void *)cuMemPrefetchAsync_v2_ptsz,
+	(void *)cuMemPrefetchBatchAsync,
+	(void *)cuMemPrefetchBatchAsync_ptsz,
 	(void *)cuMemAllocAsync,
 	(void *)cuMemAllocAsync_ptsz,
 	(void *)cuMemAllocFromPoolAsync,
@@ -344,7 +365,7 @@ GS_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *a0, size_t a1)
 
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return gs_cu_alloc(real, a0, a1);
+	return gs_cu_spill_alloc(real, a0, a1);
 }
 
 GS_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *a0, unsigned int *a1, unsigned int a2, unsigned int a3, unsigned int a4)
@@ -362,7 +383,7 @@ GS_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *a0, size_t *a1, size_t a2, si
 
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return gs_cu_pitch(real, a0, a1, a2, a3, a4);
+	return gs_cu_spill_pitch(real, a0, a1, a2, a3, a4);
 }
 
 GS_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *a0, size_t a1, unsigned int a2)
@@ -371,7 +392,7 @@ GS_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *a0, size_t a1, unsigned int a2
 
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return gs_cu_managed(real, a0, a1, a2);
+	return gs_cu_spill_managed(real, a0, a1, a2);
 }
 
 GS_EXPORT CUresult cuMemFree(CUdeviceptr_v1 a0)
@@ -389,7 +410,97 @@ GS_EXPORT CUresult cuMemFree_v2(CUdeviceptr a0)
 
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return gs_cu_free(real, a0);
+	return gs_cu_spill_free(real, a0);
+}
+
+GS_EXPORT CUresult cuMemAdvise(CUdeviceptr a0, size_t a1, CUmem_advise a2, CUdevice a3)
+{
+	__typeof__(cuMemAdvise) *real = GS_REAL(cuda, CUDA, cuMemAdvise);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_advise(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr a0, size_t a1, CUmem_advise a2, CUmemLocation a3)
+{
+	__typeof__(cuMemAdvise_v2) *real = GS_REAL(cuda, CUDA, cuMemAdvise_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_advise_v2(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *a0, size_t *a1, size_t a2, CUmemLocation *a3, size_t *a4, size_t a5, unsigned long long a6, CUstream a7)
+{
+	__typeof__(cuMemDiscardAndPrefetchBatchAsync) *real = GS_REAL(cuda, CUDA, cuMemDiscardAndPrefetchBatchAsync);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch_batch(real, a0, a1, a2, a3, a4, a5, a6, a7);
+}
+
+GS_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *a0, size_t *a1, size_t a2, CUmemLocation *a3, size_t *a4, size_t a5, unsigned long long a6, CUstream a7)
+{
+	__typeof__(cuMemDiscardAndPrefetchBatchAsync_ptsz) *real = GS_REAL(cuda, CUDA, cuMemDiscardAndPrefetchBatchAsync_ptsz);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch_batch(real, a0, a1, a2, a3, a4, a5, a6, a7);
+}
+
+GS_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr a0, size_t a1, CUdevice a2, CUstream a3)
+{
+	__typeof__(cuMemPrefetchAsync) *real = GS_REAL(cuda, CUDA, cuMemPrefetchAsync);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr a0, size_t a1, CUdevice a2, CUstream a3)
+{
+	__typeof__(cuMemPrefetchAsync_ptsz) *real = GS_REAL(cuda, CUDA, cuMemPrefetchAsync_ptsz);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch(real, a0, a1, a2, a3);
+}
+
+GS_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr a0, size_t a1, CUmemLocation a2, unsigned int a3, CUstream a4)
+{
+	__typeof__(cuMemPrefetchAsync_v2) *real = GS_REAL(cuda, CUDA, cuMemPrefetchAsync_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch_v2(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr a0, size_t a1, CUmemLocation a2, unsigned int a3, CUstream a4)
+{
+	__typeof__(cuMemPrefetchAsync_v2_ptsz) *real = GS_REAL(cuda, CUDA, cuMemPrefetchAsync_v2_ptsz);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch_v2(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *a0, size_t *a1, size_t a2, CUmemLocation *a3, size_t *a4, size_t a5, unsigned long long a6, CUstream a7)
+{
+	__typeof__(cuMemPrefetchBatchAsync) *real = GS_REAL(cuda, CUDA, cuMemPrefetchBatchAsync);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch_batch(real, a0, a1, a2, a3, a4, a5, a6, a7);
+}
+
+GS_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *a0, size_t *a1, size_t a2, CUmemLocation *a3, size_t *a4, size_t a5, unsigned long long a6, CUstream a7)
+{
+	__typeof__(cuMemPrefetchBatchAsync_ptsz) *real = GS_REAL(cuda, CUDA, cuMemPrefetchBatchAsync_ptsz);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_prefetch_batch(real, a0, a1, a2, a3, a4, a5, a6, a7);
 }
 
 GS_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *a0, size_t a1, CUstream a2)
@@ -434,7 +545,7 @@ GS_EXPORT CUresult cuMemFreeAsync(CUdeviceptr a0, CUstream a1)
 
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return gs_cu_free_async(real, a0, a1);
+	return gs_cu_spill_free_async(real, a0, a1);
 }
 
 GS_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr a0, CUstream a1)
@@ -443,7 +554,7 @@ GS_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr a0, CUstream a1)
 
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return gs_cu_free_async(real, a0, a1);
+	return gs_cu_spill_free_async(real, a0, a1);
 }
 
 GS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *a0, const CUmemPoolProps *a1)

@@ -21,6 +21,16 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuMemAllocManaged,
 	GS_CUDA_cuMemFree,
 	GS_CUDA_cuMemFree_v2,
+	GS_CUDA_cuMemAdvise,
+	GS_CUDA_cuMemAdvise_v2,
+	GS_CUDA_cuMemDiscardAndPrefetchBatchAsync,
+	GS_CUDA_cuMemDiscardAndPrefetchBatchAsync_ptsz,
+	GS_CUDA_cuMemPrefetchAsync,
+	GS_CUDA_cuMemPrefetchAsync_ptsz,
+	GS_CUDA_cuMemPrefetchAsync_v2,
+	GS_CUDA_cuMemPrefetchAsync_v2_ptsz,
+	GS_CUDA_cuMemPrefetchBatchAsync,
+	GS_CUDA_cuMemPrefetchBatchAsync_ptsz,
 	GS_CUDA_cuMemAllocAsync,
 	GS_CUDA_cuMemAllocAsync_ptsz,
 	GS_CUDA_cuMemAllocFromPoolAsync,
@@ -166,8 +176,9 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuFuncGetModule,
 	GS_CUDA_cuKernelGetLibrary,
 	GS_CUDA_cuModuleGetLoadingMode,
+	GS_CUDA_cuDeviceGetAttribute,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 123,
+	GS_CUDA_HOOKS = 133,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -183,6 +194,16 @@ struct gs_cuda_real {
 	__typeof__(cuMemAllocManaged) *cuMemAllocManaged;
 	__typeof__(cuMemFree) *cuMemFree;
 	__typeof__(cuMemFree_v2) *cuMemFree_v2;
+	__typeof__(cuMemAdvise) *cuMemAdvise;
+	__typeof__(cuMemAdvise_v2) *cuMemAdvise_v2;
+	__typeof__(cuMemDiscardAndPrefetchBatchAsync) *cuMemDiscardAndPrefetchBatchAsync;
+	__typeof__(cuMemDiscardAndPrefetchBatchAsync_ptsz) *cuMemDiscardAndPrefetchBatchAsync_ptsz;
+	__typeof__(cuMemPrefetchAsync) *cuMemPrefetchAsync;
+	__typeof__(cuMemPrefetchAsync_ptsz) *cuMemPrefetchAsync_ptsz;
+	__typeof__(cuMemPrefetchAsync_v2) *cuMemPrefetchAsync_v2;
+	__typeof__(cuMemPrefetchAsync_v2_ptsz) *cuMemPrefetchAsync_v2_ptsz;
+	__typeof__(cuMemPrefetchBatchAsync) *cuMemPrefetchBatchAsync;
+	__typeof__(cuMemPrefetchBatchAsync_ptsz) *cuMemPrefetchBatchAsync_ptsz;
 	__typeof__(cuMemAllocAsync) *cuMemAllocAsync;
 	__typeof__(cuMemAllocAsync_ptsz) *cuMemAllocAsync_ptsz;
 	__typeof__(cuMemAllocFromPoolAsync) *cuMemAllocFromPoolAsync;
@@ -328,6 +349,7 @@ struct gs_cuda_real {
 	__typeof__(cuFuncGetModule) *cuFuncGetModule;
 	__typeof__(cuKernelGetLibrary) *cuKernelGetLibrary;
 	__typeof__(cuModuleGetLoadingMode) *cuModuleGetLoadingMode;
+	__typeof__(cuDeviceGetAttribute) *cuDeviceGetAttribute;
 };
 
 extern struct gs_cuda_real gs_cuda_real;
