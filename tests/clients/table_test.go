@@ -45,8 +45,11 @@ func (c client) wheels() string {
 
 // machine is a node and what runs on it.
 type machine struct {
-	name    string
-	opts    node.Options
+	name string
+	opts node.Options
+	// card has NVML call more total than programs can have, so that bare not all figures
+	// of the size are one.
+	card    bool
 	clients []client
 }
 
@@ -83,6 +86,20 @@ var machines = []machine{
 	// nvidia-smi wants the driver that it came with.
 	{name: "driver 535", opts: node.Options{Memory: "80GiB", Simgpu: []string{"--driver", "535.261.03"}}, clients: []client{
 		{script: "nvidia_smi", slack: capacity, tool: "nvidia-smi"},
+		// The same figures in its text as everywhere else.
+		{script: "torch_fill", run: "cu102 beside nvidia-smi", packages: torch102, slack: 32 * mib, tool: "nvidia-smi"},
+		{script: "cupy_fill", run: "beside nvidia-smi", packages: torch102, libraries: "cuda10", slack: 2 * mib, tool: "nvidia-smi"},
+	}},
+	// Rounds as an H100 does.
+	{name: "an H100", card: true, opts: node.Options{Profile: "h100"}, clients: []client{
+		{script: "nvml_view", run: "h100", slack: 256 * mib},
+		{script: "numba_fill", run: "h100", slack: 2 * mib},
+		{script: "torch_fill", run: "h100", packages: torch, slack: 34 * mib},
+		{script: "torch_fill", run: "h100 expandable", packages: torch, slack: 34 * mib,
+			env: []string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "TORCH_CPP_LOG_LEVEL=ERROR"}},
+		{script: "torch_fill", run: "h100 async", packages: torch, slack: 64 * mib,
+			env: []string{"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync", "TORCH_CPP_LOG_LEVEL=ERROR"}},
+		{script: "cupy_fill", run: "h100", packages: torch102, libraries: "cuda10", slack: 4 * mib},
 	}},
 	{name: "two GPUs", opts: node.Options{GPUs: 2, Memory: "80GiB"}, clients: []client{
 		{script: "torch_two", packages: torch, slack: 2 * capacity},

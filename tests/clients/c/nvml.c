@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The gpushare authors
 // SPDX-License-Identifier: Apache-2.0
 
-/* nvml: prints what libnvidia-ml.so.1 tells a program about each GPU. */
+/* nvml: prints what libnvidia-ml.so.1 tells a program about each GPU; with --busy how
+ * busy it is, in percent, and nothing else. */
 #define _GNU_SOURCE
 #include "nvml_abi.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CALL(name) ((__typeof__(&name))need(#name))
 
@@ -32,8 +34,9 @@ static void must(nvmlReturn_t rc, const char *what)
     exit(4);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    int busy = argc > 1 && !strcmp(argv[1], "--busy");
     unsigned int gpus = 0;
 
     lib = dlopen("libnvidia-ml.so.1", RTLD_NOW);
@@ -51,6 +54,13 @@ int main(void)
         char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE], uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 
         must(CALL(nvmlDeviceGetHandleByIndex_v2)(i, &dev), "nvmlDeviceGetHandleByIndex");
+        if (busy) {
+            nvmlUtilization_t u;
+
+            must(CALL(nvmlDeviceGetUtilizationRates)(dev, &u), "nvmlDeviceGetUtilizationRates");
+            printf("busy %u\n", u.gpu);
+            continue;
+        }
         must(CALL(nvmlDeviceGetName)(dev, name, sizeof name), "nvmlDeviceGetName");
         must(CALL(nvmlDeviceGetUUID)(dev, uuid, sizeof uuid), "nvmlDeviceGetUUID");
         must(CALL(nvmlDeviceGetMemoryInfo)(dev, &mem), "nvmlDeviceGetMemoryInfo");

@@ -6,13 +6,16 @@ the end. Nothing is printed, so every byte that a run shows is not the script's.
 import gc
 import json
 import os
+import subprocess
 import sys
 
 import pynvml
 
 TOTAL = int(sys.argv[1])
 MIB = 1 << 20
+ROUNDS = 20 if TOTAL < 8 << 30 else 2
 _facts = {}
+_pool = {}
 
 
 def same(what, have, want):
@@ -34,6 +37,18 @@ def nvml_memory():
     return old.used
 
 
+def smi_memory(used):
+    """Checks what nvidia-smi prints, where there is one: whole MiB, used and reserved apart."""
+    if "NVIDIA_SMI" not in os.environ:
+        return
+    text = subprocess.run([os.environ["NVIDIA_SMI"], "--query-gpu=memory.total,memory.used,memory.free,memory.reserved",
+                           "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True).stdout
+    total, smi_used, free, reserved = map(int, text.split(","))
+    same("nvidia-smi's total", total, TOTAL // MIB)
+    if abs(smi_used + reserved - used / MIB) > 1 or abs(free - (TOTAL - used) / MIB) > 1:
+        raise AssertionError(f"nvidia-smi prints {text.strip()}, NVML says that {used} bytes are used")
+
+
 def nvml_own(least):
     """Checks that NVML lists this process alone, with at least so many bytes."""
     pynvml.nvmlInit()
@@ -53,7 +68,9 @@ def nvml_process():
 def driver_memory(free, total):
     """Checks what cuMemGetInfo says against the size and against NVML."""
     same("cuMemGetInfo's total", total, TOTAL)
-    same("NVML's used and cuMemGetInfo's total - free", nvml_memory(), total - free)
+    used = nvml_memory()
+    same("NVML's used and cuMemGetInfo's total - free", used, total - free)
+    smi_memory(used)
     return free
 
 
@@ -62,6 +79,7 @@ def fill(alloc, error, words, info, smallest=MIB):
     must have words in it, also for the smallest; returns the pieces."""
     held, size, step = [], 0, 256 * MIB
     _facts["free_before"], _ = info()
+    _pool.update(error=error, smallest=smallest)
     while step >= smallest:
         try:
             held.append(alloc(step))
@@ -91,7 +109,33 @@ def recover(held, alloc, release, info):
     again = alloc(size)
     if info()[0] > free - size:
         raise AssertionError(f"{free} bytes free, {size} taken, now {info()[0]} free")
-    return again
+    del again
+    gc.collect()
+    release()
+    rounds(alloc, release, info)
+    return alloc(size)
+
+
+def rounds(alloc, release, info):
+    """Runs out of memory and recovers, again and again: each time as much is had. Every
+    other time what was freed stays in the client's own pool."""
+    error, first = _pool["error"], None
+    for i in range(ROUNDS):
+        held, size, step = [], 0, 256 * MIB
+        while step >= max(_pool["smallest"], 16 * MIB):
+            try:
+                held.append(alloc(step))
+                size += step
+            except error:
+                step //= 2
+        first = size if first is None else first
+        same(f"bytes that could be had in round {i}", size, first)
+        held.clear()
+        gc.collect()
+        if i % 2:
+            release()
+    driver_memory(*info())
+    same(f"bytes free after {ROUNDS} rounds", info()[0], _facts["free_before"])
 
 
 def finish(**facts):

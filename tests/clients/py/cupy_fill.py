@@ -20,6 +20,8 @@ def alloc(size):
 
 
 checks.driver_memory(*info())
+checks.same("cupy's Device.mem_info", tuple(cupy.cuda.Device(0).mem_info), tuple(info()))
+checks.same("cupy's size of the GPU", cupy.cuda.runtime.getDeviceProperties(0)["totalGlobalMem"], checks.TOTAL)
 data = numpy.arange(1 << 16, dtype=numpy.float32)
 a = cupy.asarray(data)
 checks.nvml_own(1)

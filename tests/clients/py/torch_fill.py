@@ -38,6 +38,9 @@ properties = torch.cuda.get_device_properties(0)
 checks.same("torch's size of the GPU", properties.total_memory, checks.TOTAL)
 checks.driver_memory(*info())
 checks.nvml_own(1)
+if not OLD:
+    checks.same("cudaMemGetInfo", tuple(torch.cuda.cudart().cudaMemGetInfo(0)), info())
+    assert 0 <= torch.cuda.utilization() <= 100 and 0 <= torch.cuda.memory_usage() <= 100
 
 # What is copied comes back as it was. Kernels compute nothing on a simulated GPU.
 data = torch.arange(1 << 16, dtype=torch.float32)
