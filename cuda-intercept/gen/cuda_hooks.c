@@ -37,9 +37,20 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuMemFreeAsync",
 	"cuMemFreeAsync_ptsz",
 	"cuMemPoolCreate",
+	"cuMemGetDefaultMemPool",
+	"cuMemGetMemPool",
 	"cuMemPoolDestroy",
 	"cuMemPoolTrimTo",
 	"cuMemPoolSetAttribute",
+	"cuGraphInstantiate",
+	"cuGraphInstantiate_v2",
+	"cuGraphInstantiateWithFlags",
+	"cuGraphInstantiateWithParams",
+	"cuGraphInstantiateWithParams_ptsz",
+	"cuGraphExecDestroy",
+	"cuGraphUpload",
+	"cuGraphUpload_ptsz",
+	"cuDeviceGraphMemTrim",
 	"cuMemCreate",
 	"cuMemRelease",
 	"cuMemRetainAllocationHandle",
@@ -158,6 +169,12 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuMemPoolGetAttribute",
 	"cuMemGetAddressRange_v2",
 	"cuMemGetAllocationPropertiesFromHandle",
+	"cuPointerGetAttribute",
+	"cuDeviceGetGraphMemAttribute",
+	"cuGraphGetNodes",
+	"cuGraphNodeGetType",
+	"cuGraphMemAllocNodeGetParams",
+	"cuGraphChildGraphNodeGetGraph",
 	"cuStreamGetCtx",
 	"cuStreamIsCapturing",
 	"cuStreamIsCapturing_ptsz",
@@ -207,9 +224,20 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuMemFreeAsync,
 	(void *)cuMemFreeAsync_ptsz,
 	(void *)cuMemPoolCreate,
+	(void *)cuMemGetDefaultMemPool,
+	(void *)cuMemGetMemPool,
 	(void *)cuMemPoolDestroy,
 	(void *)cuMemPoolTrimTo,
 	(void *)cuMemPoolSetAttribute,
+	(void *)cuGraphInstantiate,
+	(void *)cuGraphInstantiate_v2,
+	(void *)cuGraphInstantiateWithFlags,
+	(void *)cuGraphInstantiateWithParams,
+	(void *)cuGraphInstantiateWithParams_ptsz,
+	(void *)cuGraphExecDestroy,
+	(void *)cuGraphUpload,
+	(void *)cuGraphUpload_ptsz,
+	(void *)cuDeviceGraphMemTrim,
 	(void *)cuMemCreate,
 	(void *)cuMemRelease,
 	(void *)cuMemRetainAllocationHandle,
@@ -566,6 +594,24 @@ GS_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *a0, const CUmemPoolProps *a1)
 	return gs_cu_pool_create(real, a0, a1);
 }
 
+GS_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *a0, CUmemLocation *a1, CUmemAllocationType a2)
+{
+	__typeof__(cuMemGetDefaultMemPool) *real = GS_REAL(cuda, CUDA, cuMemGetDefaultMemPool);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_pool_located(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *a0, CUmemLocation *a1, CUmemAllocationType a2)
+{
+	__typeof__(cuMemGetMemPool) *real = GS_REAL(cuda, CUDA, cuMemGetMemPool);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_pool_located(real, a0, a1, a2);
+}
+
 GS_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool a0)
 {
 	__typeof__(cuMemPoolDestroy) *real = GS_REAL(cuda, CUDA, cuMemPoolDestroy);
@@ -591,6 +637,87 @@ GS_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool a0, CUmemPool_attribute a1
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_pool_set_attribute(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuGraphInstantiate(CUgraphExec *a0, CUgraph a1, CUgraphNode *a2, char *a3, size_t a4)
+{
+	__typeof__(cuGraphInstantiate) *real = GS_REAL(cuda, CUDA, cuGraphInstantiate);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_instantiate(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *a0, CUgraph a1, CUgraphNode *a2, char *a3, size_t a4)
+{
+	__typeof__(cuGraphInstantiate_v2) *real = GS_REAL(cuda, CUDA, cuGraphInstantiate_v2);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_instantiate(real, a0, a1, a2, a3, a4);
+}
+
+GS_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *a0, CUgraph a1, unsigned long long a2)
+{
+	__typeof__(cuGraphInstantiateWithFlags) *real = GS_REAL(cuda, CUDA, cuGraphInstantiateWithFlags);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_instantiate_flags(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *a0, CUgraph a1, CUDA_GRAPH_INSTANTIATE_PARAMS *a2)
+{
+	__typeof__(cuGraphInstantiateWithParams) *real = GS_REAL(cuda, CUDA, cuGraphInstantiateWithParams);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_instantiate_params(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *a0, CUgraph a1, CUDA_GRAPH_INSTANTIATE_PARAMS *a2)
+{
+	__typeof__(cuGraphInstantiateWithParams_ptsz) *real = GS_REAL(cuda, CUDA, cuGraphInstantiateWithParams_ptsz);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_instantiate_params(real, a0, a1, a2);
+}
+
+GS_EXPORT CUresult cuGraphExecDestroy(CUgraphExec a0)
+{
+	__typeof__(cuGraphExecDestroy) *real = GS_REAL(cuda, CUDA, cuGraphExecDestroy);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_exec_destroy(real, a0);
+}
+
+GS_EXPORT CUresult cuGraphUpload(CUgraphExec a0, CUstream a1)
+{
+	__typeof__(cuGraphUpload) *real = GS_REAL(cuda, CUDA, cuGraphUpload);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_graph_upload(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec a0, CUstream a1)
+{
+	__typeof__(cuGraphUpload_ptsz) *real = GS_REAL(cuda, CUDA, cuGraphUpload_ptsz);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_graph_upload(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice a0)
+{
+	__typeof__(cuDeviceGraphMemTrim) *real = GS_REAL(cuda, CUDA, cuDeviceGraphMemTrim);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_graph_mem_trim(real, a0);
 }
 
 GS_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *a0, size_t a1, const CUmemAllocationProp *a2, unsigned long long a3)

@@ -38,9 +38,20 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuMemFreeAsync,
 	GS_CUDA_cuMemFreeAsync_ptsz,
 	GS_CUDA_cuMemPoolCreate,
+	GS_CUDA_cuMemGetDefaultMemPool,
+	GS_CUDA_cuMemGetMemPool,
 	GS_CUDA_cuMemPoolDestroy,
 	GS_CUDA_cuMemPoolTrimTo,
 	GS_CUDA_cuMemPoolSetAttribute,
+	GS_CUDA_cuGraphInstantiate,
+	GS_CUDA_cuGraphInstantiate_v2,
+	GS_CUDA_cuGraphInstantiateWithFlags,
+	GS_CUDA_cuGraphInstantiateWithParams,
+	GS_CUDA_cuGraphInstantiateWithParams_ptsz,
+	GS_CUDA_cuGraphExecDestroy,
+	GS_CUDA_cuGraphUpload,
+	GS_CUDA_cuGraphUpload_ptsz,
+	GS_CUDA_cuDeviceGraphMemTrim,
 	GS_CUDA_cuMemCreate,
 	GS_CUDA_cuMemRelease,
 	GS_CUDA_cuMemRetainAllocationHandle,
@@ -159,6 +170,12 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuMemPoolGetAttribute,
 	GS_CUDA_cuMemGetAddressRange_v2,
 	GS_CUDA_cuMemGetAllocationPropertiesFromHandle,
+	GS_CUDA_cuPointerGetAttribute,
+	GS_CUDA_cuDeviceGetGraphMemAttribute,
+	GS_CUDA_cuGraphGetNodes,
+	GS_CUDA_cuGraphNodeGetType,
+	GS_CUDA_cuGraphMemAllocNodeGetParams,
+	GS_CUDA_cuGraphChildGraphNodeGetGraph,
 	GS_CUDA_cuStreamGetCtx,
 	GS_CUDA_cuStreamIsCapturing,
 	GS_CUDA_cuStreamIsCapturing_ptsz,
@@ -178,7 +195,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuModuleGetLoadingMode,
 	GS_CUDA_cuDeviceGetAttribute,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 133,
+	GS_CUDA_HOOKS = 144,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -211,9 +228,20 @@ struct gs_cuda_real {
 	__typeof__(cuMemFreeAsync) *cuMemFreeAsync;
 	__typeof__(cuMemFreeAsync_ptsz) *cuMemFreeAsync_ptsz;
 	__typeof__(cuMemPoolCreate) *cuMemPoolCreate;
+	__typeof__(cuMemGetDefaultMemPool) *cuMemGetDefaultMemPool;
+	__typeof__(cuMemGetMemPool) *cuMemGetMemPool;
 	__typeof__(cuMemPoolDestroy) *cuMemPoolDestroy;
 	__typeof__(cuMemPoolTrimTo) *cuMemPoolTrimTo;
 	__typeof__(cuMemPoolSetAttribute) *cuMemPoolSetAttribute;
+	__typeof__(cuGraphInstantiate) *cuGraphInstantiate;
+	__typeof__(cuGraphInstantiate_v2) *cuGraphInstantiate_v2;
+	__typeof__(cuGraphInstantiateWithFlags) *cuGraphInstantiateWithFlags;
+	__typeof__(cuGraphInstantiateWithParams) *cuGraphInstantiateWithParams;
+	__typeof__(cuGraphInstantiateWithParams_ptsz) *cuGraphInstantiateWithParams_ptsz;
+	__typeof__(cuGraphExecDestroy) *cuGraphExecDestroy;
+	__typeof__(cuGraphUpload) *cuGraphUpload;
+	__typeof__(cuGraphUpload_ptsz) *cuGraphUpload_ptsz;
+	__typeof__(cuDeviceGraphMemTrim) *cuDeviceGraphMemTrim;
 	__typeof__(cuMemCreate) *cuMemCreate;
 	__typeof__(cuMemRelease) *cuMemRelease;
 	__typeof__(cuMemRetainAllocationHandle) *cuMemRetainAllocationHandle;
@@ -332,6 +360,12 @@ struct gs_cuda_real {
 	__typeof__(cuMemPoolGetAttribute) *cuMemPoolGetAttribute;
 	__typeof__(cuMemGetAddressRange_v2) *cuMemGetAddressRange_v2;
 	__typeof__(cuMemGetAllocationPropertiesFromHandle) *cuMemGetAllocationPropertiesFromHandle;
+	__typeof__(cuPointerGetAttribute) *cuPointerGetAttribute;
+	__typeof__(cuDeviceGetGraphMemAttribute) *cuDeviceGetGraphMemAttribute;
+	__typeof__(cuGraphGetNodes) *cuGraphGetNodes;
+	__typeof__(cuGraphNodeGetType) *cuGraphNodeGetType;
+	__typeof__(cuGraphMemAllocNodeGetParams) *cuGraphMemAllocNodeGetParams;
+	__typeof__(cuGraphChildGraphNodeGetGraph) *cuGraphChildGraphNodeGetGraph;
 	__typeof__(cuStreamGetCtx) *cuStreamGetCtx;
 	__typeof__(cuStreamIsCapturing) *cuStreamIsCapturing;
 	__typeof__(cuStreamIsCapturing_ptsz) *cuStreamIsCapturing_ptsz;

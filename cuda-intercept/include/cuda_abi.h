@@ -1328,6 +1328,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *, void *, 
 CUresult cuMemMap(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long flags);
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *, unsigned int, CUstream);
 CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *, unsigned int, CUstream);
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *, CUmemLocation *, CUmemAllocationType);
+CUresult cuMemGetMemPool(CUmemoryPool *, CUmemLocation *, CUmemAllocationType);
 CUresult cuMemPoolCreate(CUmemoryPool *, const CUmemPoolProps *);
 CUresult cuMemPoolDestroy(CUmemoryPool);
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *, CUdeviceptr);

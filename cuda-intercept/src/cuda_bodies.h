@@ -60,10 +60,23 @@ CUresult gs_cu_alloc_from_pool(GS_FN(cuMemAllocFromPoolAsync) real, CUdeviceptr 
 			       CUmemoryPool pool, CUstream stream);
 CUresult gs_cu_free_async(GS_FN(cuMemFreeAsync) real, CUdeviceptr ptr, CUstream stream);
 CUresult gs_cu_pool_create(GS_FN(cuMemPoolCreate) real, CUmemoryPool *ret_pool, const CUmemPoolProps *props);
+CUresult gs_cu_pool_located(GS_FN(cuMemGetMemPool) real, CUmemoryPool *ret_pool, CUmemLocation *where,
+			    CUmemAllocationType type);
 CUresult gs_cu_pool_destroy(GS_FN(cuMemPoolDestroy) real, CUmemoryPool pool);
 CUresult gs_cu_pool_trim(GS_FN(cuMemPoolTrimTo) real, CUmemoryPool pool, size_t keep);
 CUresult gs_cu_pool_set_attribute(GS_FN(cuMemPoolSetAttribute) real, CUmemoryPool pool,
 				  CUmemPool_attribute attribute, void *value);
+
+// cuda_graph.c
+CUresult gs_cu_instantiate(GS_FN(cuGraphInstantiate_v2) real, CUgraphExec *ret_exec, CUgraph graph,
+			   CUgraphNode *ret_node, char *log, size_t log_size);
+CUresult gs_cu_instantiate_flags(GS_FN(cuGraphInstantiateWithFlags) real, CUgraphExec *ret_exec, CUgraph graph,
+				 unsigned long long flags);
+CUresult gs_cu_instantiate_params(GS_FN(cuGraphInstantiateWithParams) real, CUgraphExec *ret_exec, CUgraph graph,
+				  CUDA_GRAPH_INSTANTIATE_PARAMS *params);
+CUresult gs_cu_exec_destroy(GS_FN(cuGraphExecDestroy) real, CUgraphExec exec);
+CUresult gs_cu_graph_upload(GS_FN(cuGraphUpload) real, CUgraphExec exec, CUstream stream);
+CUresult gs_cu_graph_mem_trim(GS_FN(cuDeviceGraphMemTrim) real, CUdevice dev);
 
 // cuda_vmm.c
 CUresult gs_cu_mem_create(GS_FN(cuMemCreate) real, CUmemGenericAllocationHandle *ret_handle, size_t bytes,

@@ -13,6 +13,7 @@
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
 #include "guess.h"
+#include "graph.h"
 #include "pool.h"
 #include "spill.h"
 #include "resolve.h"
@@ -41,6 +42,7 @@ void gs_forked(void)
 	gs_pools_forked();
 	gs_shares_forked();
 	gs_spill_forked();
+	gs_graphs_forked();
 	gs_registry_forked();
 	gs_guess_forked();
 	gs_code_forget();

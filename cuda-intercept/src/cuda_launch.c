@@ -10,6 +10,8 @@
 #include "context.h"
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
+#include "graph.h"
+#include "pool.h"
 
 // Most GPUs of one multi-device launch.
 #define MULTI_MAX 16
@@ -198,45 +200,53 @@ CUresult gs_cu_graph_launch(GS_FN(cuGraphLaunch) real, enum gs_gate_flavour flav
 {
 	struct gs_gate_shape shape = {.handle = (uintptr_t)graph, .graph = 1};
 	struct gs_gate_ticket t;
+	struct gs_graph_call memory;
 	CUresult r;
 
 	gs_gate_enter(&t, gs_place_launch(), stream, flavour, &shape);
-	r = real(graph, stream);
+	r = gs_graph_enter(&memory, graph, stream, flavour == GS_GATE_PER_THREAD);
+	if (r == CUDA_SUCCESS) {
+		r = real(graph, stream);
+		gs_graph_leave(&memory, r);
+	}
 	gs_gate_leave(&t, r);
 	return r;
 }
 
 // ---- waits ------------------------------------------------------------------
 
-static CUresult waited(CUresult r)
+// stream is as gs_pools_waited wants it.
+static CUresult waited(CUresult r, uint64_t stream, bool all)
 {
-	if (r == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS) {
 		gs_gate_poll();
+		if (gs_pools_used())
+			gs_pools_waited(stream, all);
+	}
 	return r;
 }
 
 CUresult gs_cu_ctx_sync(GS_FN(cuCtxSynchronize) real, enum gs_gate_flavour flavour)
 {
 	(void)flavour;
-	return waited(real());
+	return waited(real(), GS_STREAM_NONE, true);
 }
 
 CUresult gs_cu_ctx_sync_v2(GS_FN(cuCtxSynchronize_v2) real, enum gs_gate_flavour flavour, CUcontext ctx)
 {
 	(void)flavour;
-	return waited(real(ctx));
+	return waited(real(ctx), GS_STREAM_NONE, true);
 }
 
 CUresult gs_cu_stream_sync(GS_FN(cuStreamSynchronize) real, enum gs_gate_flavour flavour, CUstream stream)
 {
-	(void)flavour;
-	return waited(real(stream));
+	return waited(real(stream), gs_stream_key(stream, flavour == GS_GATE_PER_THREAD), false);
 }
 
 CUresult gs_cu_event_sync(GS_FN(cuEventSynchronize) real, enum gs_gate_flavour flavour, CUevent event)
 {
 	(void)flavour;
-	return waited(real(event));
+	return waited(real(event), GS_STREAM_NONE, false);
 }
 
 // ---- captures ---------------------------------------------------------------
@@ -272,19 +282,10 @@ CUresult gs_cu_capture_begin_to_graph(GS_FN(cuStreamBeginCaptureToGraph) real, e
 	return begun(real(stream, graph, nodes, edges, n, mode));
 }
 
-static bool capturing(enum gs_gate_flavour flavour, CUstream stream)
-{
-	__typeof__(cuStreamIsCapturing) *ask = flavour == GS_GATE_PER_THREAD ? gs_cuda_real.cuStreamIsCapturing_ptsz
-									       : gs_cuda_real.cuStreamIsCapturing;
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return ask && ask(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 CUresult gs_cu_capture_end(GS_FN(cuStreamEndCapture) real, enum gs_gate_flavour flavour, CUstream stream,
 			   CUgraph *ret_graph)
 {
-	bool was = capturing(flavour, stream);
+	bool was = gs_capturing(stream, flavour == GS_GATE_PER_THREAD);
 	CUresult r = real(stream, ret_graph);
 
 	if (was)

@@ -7,6 +7,7 @@
 #include "context.h"
 #include "cuda_bodies.h"
 #include "ledger.h"
+#include "pool.h"
 
 // view replaces the driver's figures by the container's. More than the driver has
 // is never promised, neither in all nor now.
@@ -20,6 +21,7 @@ static CUresult view(uint64_t *free_bytes, uint64_t *total_bytes)
 		return r;
 	limit = gs_memory_limit(place.gpu);
 	*total_bytes = limit < *total_bytes ? limit : *total_bytes;
+	gs_pools_settle(place.gpu);
 	used = gs_ledger_living(place.gpu);
 	left = used < *total_bytes ? *total_bytes - used : 0;
 	*free_bytes = left < *free_bytes ? left : *free_bytes;

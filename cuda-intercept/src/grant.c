@@ -15,8 +15,8 @@ int gs_charge(unsigned gpu, uint64_t bytes)
 {
 	int r = gs_ledger_charge(gpu, bytes);
 
-	if (r < 0 && gs_pools_trim(gpu))
-		r = gs_ledger_charge(gpu, bytes);
+	if (r < 0)
+		r = gs_pools_charge(gpu, bytes);
 	if (r < 0 && gs_guess_wait(gpu))
 		r = gs_ledger_charge(gpu, bytes);
 	if (r < 0)

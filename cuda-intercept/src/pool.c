@@ -3,383 +3,415 @@
 
 #include "pool.h"
 
-#include <pthread.h>
+#include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "attach.h"
-#include "cuda_bodies.h"
 #include "cuda_hooks.h"
-#include "grant.h"
+#include "guess.h"
 #include "ledger.h"
+#include "pool_in.h"
 
-#define POOLS 64
+// How often a thread gives way to others before it goes on without what it waits for.
+#define YIELDS 4000
+// How often the driver's figure is asked again because another thread had changed it.
+#define ASKS 8
 
-struct pool {
-	CUmemoryPool handle; // NULL once destroyed
-	bool used;
-	bool host; // its memory is not the GPU's
-	unsigned gpu;
-	uint64_t live;	  // bytes that the program has allocated from it
-	uint64_t charged; // never below live
-	uint32_t pending; // allocations that the driver has not answered
-	uint32_t seq;	  // counts allocations: an older figure may only raise
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pool pools[POOLS];
-
-// find returns the pool, adding it if it is new; NULL when there are too many.
-static struct pool *find(CUmemoryPool handle, unsigned gpu, bool host)
+enum gs_answer gs_pool_ask(const struct gs_pool *pool, CUmemoryPool handle, uint64_t *ret_bytes)
 {
-	struct pool *free_place = NULL, *found = NULL;
+	cuuint64_t bytes = 0;
+	CUresult r = CUDA_ERROR_NOT_SUPPORTED;
 
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < POOLS && !found; i++) {
-		if (pools[i].used && pools[i].handle == handle)
-			found = &pools[i];
-		else if (!pools[i].used && !free_place)
-			free_place = &pools[i];
+	if (pool->kind == GS_POOL_GRAPH) {
+		if (gs_cuda_real.cuDeviceGetGraphMemAttribute)
+			r = gs_cuda_real.cuDeviceGetGraphMemAttribute(pool->dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+								      &bytes);
+	} else if (!handle) {
+		return GS_ANSWER_NONE;
+	} else if (gs_cuda_real.cuMemPoolGetAttribute) {
+		r = gs_cuda_real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
 	}
-	if (!found && free_place) {
-		found = free_place;
-		*found = (struct pool){.handle = handle, .used = true, .host = host, .gpu = gpu};
+	*ret_bytes = bytes;
+	if (r == CUDA_SUCCESS)
+		return GS_ANSWER_FIGURE;
+	// 11.2 has pools and not yet this figure.
+	return r == CUDA_ERROR_NOT_SUPPORTED || r == CUDA_ERROR_INVALID_VALUE ? GS_ANSWER_NEVER : GS_ANSWER_NONE;
+}
+
+// stand_in is what a pool is charged when the driver never says what it holds: what
+// was allocated from it, or of graphs the largest launch until a trim. The lock is held.
+static uint64_t stand_in(const struct gs_pool *p, uint64_t more)
+{
+	if (p->kind == GS_POOL_GRAPH)
+		return more > p->known ? more : p->known;
+	return p->live + more;
+}
+
+// note_figure keeps the driver's figure; the lock is held. When it falls, nobody
+// knows which pieces went.
+static void note_figure(struct gs_pool *p, uint64_t figure)
+{
+	if (figure < p->known) {
+		p->npieces = 0;
+		p->epoch++;
 	}
-	pthread_mutex_unlock(&lock);
-	return found;
+	p->known = figure;
 }
 
-// A destroyed pool lives on, in the driver too, while it has allocations.
-static void forget_if_empty_locked(struct pool *p)
+// ---- under pressure -----------------------------------------------------------
+
+// While a thread finds out whether there is room, those that would charge for a step
+// which they mostly do not take wait; and it waits for those who have.
+static _Atomic(bool) pressed[GS_MAX_GPUS];
+static _Atomic(uint32_t) under_way[GS_MAX_GPUS];
+
+static bool press(unsigned gpu)
 {
-	if (!p->handle && !p->live && !p->pending && !p->charged)
-		p->used = false;
-}
-
-// settle brings the charge to the driver's figure.
-static void settle(struct pool *p)
-{
-	cuuint64_t reserved = 0;
-	uint64_t want, before;
-	CUmemoryPool handle;
-	bool unknown = false;
-	uint32_t seq;
-	unsigned gpu;
-
-	pthread_mutex_lock(&lock);
-	seq = p->seq;
-	handle = p->handle;
-	pthread_mutex_unlock(&lock);
-	if (handle && gs_cuda_real.cuMemPoolGetAttribute)
-		unknown = gs_cuda_real.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-							     &reserved) != CUDA_SUCCESS;
-	if (unknown)
-		reserved = 0;
-	pthread_mutex_lock(&lock);
-	gpu = p->gpu;
-	before = p->charged;
-	want = reserved > p->live ? reserved : p->live;
-	if ((p->pending || p->seq != seq || unknown) && want < before)
-		want = before;
-	p->charged = want;
-	forget_if_empty_locked(p);
-	pthread_mutex_unlock(&lock);
-	if (want > before)
-		gs_ledger_add(gpu, want - before);
-	else
-		gs_ledger_refund(gpu, before - want);
-}
-
-bool gs_pools_trim(unsigned gpu)
-{
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	bool any = false;
-
-	for (int i = 0; i < POOLS; i++) {
-		CUmemoryPool handle = NULL;
-		bool idle;
-
-		pthread_mutex_lock(&lock);
-		idle = pools[i].used && pools[i].gpu == gpu && pools[i].charged > pools[i].live;
-		if (idle)
-			handle = pools[i].handle;
-		pthread_mutex_unlock(&lock);
-		if (!idle)
-			continue;
-		any = true;
-		// A capture on this thread must not see a call of ours.
-		if (gs_cuda_real.cuThreadExchangeStreamCaptureMode)
-			gs_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-		if (handle && gs_cuda_real.cuMemPoolTrimTo)
-			gs_cuda_real.cuMemPoolTrimTo(handle, 0);
-		if (gs_cuda_real.cuThreadExchangeStreamCaptureMode)
-			gs_cuda_real.cuThreadExchangeStreamCaptureMode(&mode);
-		settle(&pools[i]);
+	for (int i = 0; i < YIELDS; i++) {
+		if (!atomic_exchange(&pressed[gpu], true))
+			return true;
+		sched_yield();
 	}
-	return any;
-}
-
-// ---- allocating -------------------------------------------------------------
-
-// begin charges bytes that are about to be allocated from p. Only when the GPU
-// is full does it count on what the pool keeps in reserve.
-static CUresult begin(struct pool *p, uint64_t bytes)
-{
-	bool ok = gs_ledger_charge(p->gpu, bytes) == 0;
-
-	pthread_mutex_lock(&lock);
-	if (ok)
-		p->charged += bytes;
-	else
-		ok = p->charged - p->live >= bytes;
-	if (ok) {
-		p->live += bytes;
-		p->pending++;
-		p->seq++;
-	}
-	pthread_mutex_unlock(&lock);
-	if (ok)
-		return CUDA_SUCCESS;
-	if (gs_charge(p->gpu, bytes) < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&lock);
-	p->charged += bytes;
-	p->live += bytes;
-	p->pending++;
-	p->seq++;
-	pthread_mutex_unlock(&lock);
-	return CUDA_SUCCESS;
-}
-
-static void end(struct pool *p, uint64_t bytes, bool ok)
-{
-	pthread_mutex_lock(&lock);
-	p->pending--;
-	if (!ok)
-		p->live -= bytes;
-	pthread_mutex_unlock(&lock);
-	settle(p);
-}
-
-// outgrown charges what the driver took for p beyond the bytes that were asked
-// for; a pool grows in steps of the driver's choice. It returns true if there is
-// no room for it: then the allocation must go again.
-static bool outgrown(struct pool *p)
-{
-	cuuint64_t reserved = 0;
-	uint64_t more;
-
-	if (!gs_cuda_real.cuMemPoolGetAttribute ||
-	    gs_cuda_real.cuMemPoolGetAttribute(p->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
-		return false;
-	pthread_mutex_lock(&lock);
-	more = reserved > p->charged ? reserved - p->charged : 0;
-	pthread_mutex_unlock(&lock);
-	if (gs_charge(p->gpu, more) < 0)
-		return true;
-	pthread_mutex_lock(&lock);
-	p->charged += more;
-	pthread_mutex_unlock(&lock);
 	return false;
 }
 
-// An allocation from a pool between charge and record.
-struct taking {
-	struct pool *pool; // NULL: charged by itself
-	struct gs_grant grant;
-	uint64_t bytes;
-};
-
-static CUresult take(struct taking *t, CUmemoryPool handle, uint64_t bytes)
+static void wait_for_press(unsigned gpu)
 {
-	CUresult r = gs_place_current(&t->grant.place);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	t->bytes = bytes;
-	t->pool = handle ? find(handle, t->grant.place.gpu, false) : NULL;
-	if (!t->pool)
-		return gs_grant_take_on(&t->grant, t->grant.place.gpu, bytes);
-	return t->pool->host ? CUDA_SUCCESS : begin(t->pool, bytes);
+	for (int i = 0; i < YIELDS && atomic_load(&pressed[gpu]); i++)
+		sched_yield();
 }
 
-static CUresult taken(struct taking *t, CUdeviceptr ptr, CUstream stream, CUresult r)
+// wait_idle returns true if calls were under way and have ended.
+static bool wait_idle(unsigned gpu)
 {
-	struct pool *p = t->pool;
-	bool undone = false;
-	struct gs_entry old, e = {
-		.key = ptr,
-		.bytes = t->bytes,
-		.link = p ? (uint64_t)(p - pools) + 1 : 0,
-		.gpu = (uint8_t)(p ? p->gpu : t->grant.place.gpu),
-		.kind = GS_KIND_POINTER,
-	};
+	int i;
 
-	if (p && p->host)
-		return r;
-	if (r == CUDA_SUCCESS && ((p && outgrown(p)) || gs_registry_put(&e, &old) < 0)) {
-		if (gs_cuda_real.cuMemFreeAsync)
-			gs_cuda_real.cuMemFreeAsync(ptr, stream);
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-		undone = true;
-	} else if (r == CUDA_SUCCESS && old.kind != GS_KIND_NONE) {
-		gs_pool_freed(&old, CUDA_SUCCESS);
-	}
-	if (p)
-		end(p, t->bytes, r == CUDA_SUCCESS);
-	else if (r != CUDA_SUCCESS)
-		gs_grant_undo(&t->grant);
-	if (undone && p)
-		gs_pools_trim(p->gpu); // what it grew by
+	if (!atomic_load(&under_way[gpu]))
+		return false;
+	for (i = 0; i < YIELDS && atomic_load(&under_way[gpu]); i++)
+		sched_yield();
+	return i < YIELDS;
+}
+
+// charge_anyhow is for a full GPU, after press.
+static int charge_anyhow(unsigned gpu, uint64_t bytes, bool waited)
+{
+	int r = waited ? gs_ledger_charge(gpu, bytes) : -ENOMEM;
+
+	if (r < 0 && gs_pools_trim(gpu))
+		r = gs_ledger_charge(gpu, bytes);
 	return r;
 }
 
-CUresult gs_cu_alloc_async(GS_FN(cuMemAllocAsync) real, CUdeviceptr *ret_ptr, size_t bytes, CUstream stream)
+int gs_pools_charge(unsigned gpu, uint64_t bytes)
 {
-	struct taking t;
+	bool mine;
+	int r;
+
+	if (!gs_pools_used() || bytes > gs_memory_limit(gpu) ||
+	    (!atomic_load(&under_way[gpu]) && !gs_pools_may_give(gpu)))
+		return -ENOMEM;
+	mine = press(gpu);
+	r = charge_anyhow(gpu, bytes, wait_idle(gpu));
+	if (mine)
+		atomic_store(&pressed[gpu], false);
+	return r;
+}
+
+// ---- calls --------------------------------------------------------------------
+
+static void join_locked(struct gs_pool_call *c, uint64_t charged)
+{
+	struct gs_pool *p = c->pool;
+
+	c->charged = charged;
+	c->alone = p->calls == 0;
+	c->known = p->known;
+	c->answers = p->answers;
+	p->charged += charged;
+	p->coming += charged;
+	p->calls++;
+	if (c->claim)
+		p->claimed = c->bound;
+	atomic_fetch_add(&under_way[p->gpu], 1);
+}
+
+// claim lets the call go uncharged if a piece serves it.
+static bool claim(struct gs_pool_call *c)
+{
+	struct gs_pool *p = c->pool;
 	CUmemoryPool handle = NULL;
-	CUdeviceptr ptr = 0;
-	CUdevice dev;
-	CUresult r = CUDA_SUCCESS;
+	uint64_t figure = 0;
+	bool fits;
 
-	if (gs_cuda_real.cuCtxGetDevice && gs_cuda_real.cuDeviceGetMemPool) {
-		r = gs_cuda_real.cuCtxGetDevice(&dev);
-		if (r == CUDA_SUCCESS)
-			r = gs_cuda_real.cuDeviceGetMemPool(&handle, dev);
+	if (p->kind != GS_POOL_DEVICE)
+		return false;
+	pthread_mutex_lock(&gs_pool_lock);
+	fits = !p->calls && !p->unsure && gs_piece_fits(p, c->bytes, c->stream);
+	if (fits) {
+		c->claim = true;
+		handle = p->handle;
+		join_locked(c, 0);
 	}
-	// From a pool that is not known, what it keeps could not be charged.
-	if (r == CUDA_SUCCESS)
-		r = take(&t, handle, gs_granule(bytes));
-	if (r != CUDA_SUCCESS)
+	pthread_mutex_unlock(&gs_pool_lock);
+	if (!fits)
+		return false;
+	// What went away unseen took pieces with it.
+	if (gs_pool_ask(p, handle, &figure) == GS_ANSWER_FIGURE && figure >= c->known)
+		return true;
+	pthread_mutex_lock(&gs_pool_lock);
+	p->npieces = 0;
+	p->claimed = 0;
+	p->calls--;
+	c->claim = false;
+	pthread_mutex_unlock(&gs_pool_lock);
+	atomic_fetch_sub(&under_way[p->gpu], 1);
+	return false;
+}
+
+// join begins a call that is charged. It returns false if a call that is not charged
+// is under way, and this one, being given the other's piece, could make it grow by
+// more than the charge.
+static bool join(struct gs_pool_call *c, uint64_t charged, bool must)
+{
+	struct gs_pool *p = c->pool;
+	bool ok;
+
+	pthread_mutex_lock(&gs_pool_lock);
+	ok = must || p->claimed <= charged;
+	if (ok)
+		join_locked(c, charged);
+	pthread_mutex_unlock(&gs_pool_lock);
+	return ok;
+}
+
+static uint64_t claimed_of(struct gs_pool *p)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&gs_pool_lock);
+	bytes = p->claimed;
+	pthread_mutex_unlock(&gs_pool_lock);
+	return bytes;
+}
+
+static int enter_under_pressure(struct gs_pool_call *c)
+{
+	unsigned gpu = c->pool->gpu;
+	bool mine = press(gpu), waited = wait_idle(gpu);
+	int r = 0;
+
+	if (!claim(c)) {
+		r = charge_anyhow(gpu, c->bound, waited);
+		if (r < 0 && gs_guess_wait(gpu))
+			r = gs_ledger_charge(gpu, c->bound);
+		if (r == 0)
+			join(c, c->bound, true);
+	}
+	if (mine)
+		atomic_store(&pressed[gpu], false);
+	if (r < 0)
+		gs_ledger_denied(gpu, c->bytes);
+	return r;
+}
+
+int gs_pool_enter(struct gs_pool_call *call)
+{
+	struct gs_pool *p = call->pool;
+
+	call->claim = false;
+	if (call->bytes > gs_memory_limit(p->gpu)) {
+		gs_ledger_denied(p->gpu, call->bytes);
+		return -ENOMEM;
+	}
+	for (int i = 0;; i++) {
+		uint64_t other = claimed_of(p), charged = call->bound > other ? call->bound : other;
+
+		wait_for_press(p->gpu);
+		if (claim(call))
+			return 0;
+		if (call->bound > gs_memory_limit(p->gpu) || gs_ledger_charge(p->gpu, charged) < 0)
+			return enter_under_pressure(call);
+		if (join(call, charged, i > YIELDS))
+			return 0;
+		gs_ledger_refund(p->gpu, charged);
+		sched_yield();
+	}
+}
+
+void gs_pool_enter_sure(struct gs_pool_call *call)
+{
+	call->claim = false;
+	join(call, 0, true);
+}
+
+// ---- afterwards ---------------------------------------------------------------
+
+// lower returns what of a pool's charge the driver's figure does not need. What the
+// calls under way can add stays. The lock is held.
+static uint64_t lower_locked(struct gs_pool *p, uint64_t figure, uint64_t others)
+{
+	uint64_t want = figure + others, less;
+
+	if (p->claimed || p->charged <= want)
+		return 0;
+	less = p->charged - want;
+	p->charged = want;
+	return less;
+}
+
+// shortage charges what the driver took beyond the charge. It returns 0, or -ENOMEM.
+static int shortage(struct gs_pool *p, uint64_t more, bool undoable)
+{
+	int r = gs_ledger_charge(p->gpu, more);
+
+	if (r < 0)
+		r = charge_anyhow(p->gpu, more, false);
+	if (r < 0 && undoable)
 		return r;
-	r = real(ret_ptr ? &ptr : NULL, bytes, stream);
-	r = taken(&t, ptr, stream, r);
-	if (r == CUDA_SUCCESS)
-		*ret_ptr = ptr;
-	return r;
+	if (r < 0)
+		gs_ledger_add(p->gpu, more); // the driver has it
+	pthread_mutex_lock(&gs_pool_lock);
+	p->charged += more;
+	pthread_mutex_unlock(&gs_pool_lock);
+	return 0;
 }
 
-CUresult gs_cu_alloc_from_pool(GS_FN(cuMemAllocFromPoolAsync) real, CUdeviceptr *ret_ptr, size_t bytes,
-			       CUmemoryPool pool, CUstream stream)
+// ended is what a call that was alone tells of how the pool grows. The lock is held.
+static void ended_locked(struct gs_pool_call *c, CUdeviceptr ptr, uint64_t figure)
 {
-	struct taking t;
-	CUdeviceptr ptr = 0;
-	CUresult r = take(&t, pool, gs_granule(bytes));
+	struct gs_pool *p = c->pool;
+	uint64_t grown = figure > c->known ? figure - c->known : 0;
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = real(ret_ptr ? &ptr : NULL, bytes, pool, stream);
-	r = taken(&t, ptr, stream, r);
-	if (r == CUDA_SUCCESS)
-		*ret_ptr = ptr;
-	return r;
+	if (grown && p->kind == GS_POOL_DEVICE && !p->capped)
+		gs_pool_learn(p->gpu, c->bytes, grown);
+	if (grown && c->claim)
+		p->unsure = true;
+	// The rest of a new block.
+	if (grown > c->bytes && p->kind == GS_POOL_DEVICE && gs_pool_steps(p->gpu))
+		gs_piece_add(p, ptr + c->bytes, grown - c->bytes, GS_STREAM_ANY);
 }
 
-CUresult gs_cu_free_async(GS_FN(cuMemFreeAsync) real, CUdeviceptr ptr, CUstream stream)
+int gs_pool_leave(struct gs_pool_call *call, CUdeviceptr ptr, bool undoable)
 {
-	struct gs_entry e;
-	bool known = gs_attached() && gs_registry_take(GS_KIND_POINTER, ptr, &e);
-	CUresult r = real(ptr, stream);
+	struct gs_pool *p = call->pool;
+	uint64_t figure, less = 0;
 
-	return known ? gs_pool_freed(&e, r) : r;
-}
+	for (int i = 0;; i++) {
+		uint64_t more = 0;
+		CUmemoryPool handle;
+		enum gs_answer answer;
+		uint32_t answers;
+		bool told;
 
-CUresult gs_pool_freed(const struct gs_entry *entry, CUresult r)
-{
-	struct gs_entry old;
-
-	if (r != CUDA_SUCCESS) {
-		gs_registry_put(entry, &old);
-		return r;
+		pthread_mutex_lock(&gs_pool_lock);
+		answers = p->answers;
+		handle = p->handle;
+		pthread_mutex_unlock(&gs_pool_lock);
+		answer = gs_pool_ask(p, handle, &figure);
+		pthread_mutex_lock(&gs_pool_lock);
+		told = answer != GS_ANSWER_NONE;
+		if (answer == GS_ANSWER_NEVER)
+			figure = stand_in(p, ptr || p->kind == GS_POOL_GRAPH ? call->bytes : 0);
+		if (told && p->answers != answers && i < ASKS) {
+			pthread_mutex_unlock(&gs_pool_lock);
+			continue;
+		}
+		if (told && figure > p->charged)
+			more = figure - p->charged;
+		if (!more) {
+			p->calls--;
+			p->coming -= call->charged;
+			if (call->claim)
+				p->claimed = 0;
+			if (ptr) {
+				p->live += call->bytes;
+				gs_piece_cut(p, ptr, call->bytes);
+			}
+			if (told && p->answers == answers) {
+				less = lower_locked(p, figure, p->coming);
+				if (answer == GS_ANSWER_FIGURE && ptr && call->alone && !p->calls &&
+				    answers == call->answers)
+					ended_locked(call, ptr, figure);
+				note_figure(p, figure);
+			}
+			p->answers++;
+		}
+		pthread_mutex_unlock(&gs_pool_lock);
+		if (!more)
+			break;
+		if (shortage(p, more, undoable) < 0) {
+			pthread_mutex_lock(&gs_pool_lock);
+			if (call->alone && p->calls == 1 && !p->capped)
+				gs_pool_learn(p->gpu, call->bytes, figure > call->known ? figure - call->known : 0);
+			p->unsure |= call->claim;
+			pthread_mutex_unlock(&gs_pool_lock);
+			return -ENOMEM;
+		}
 	}
-	if (!entry->link || entry->link == GS_LINK_PART) {
-		gs_entry_refund(entry);
-		return r;
+	atomic_fetch_sub(&under_way[p->gpu], 1);
+	if (less)
+		gs_ledger_refund(p->gpu, less);
+	return 0;
+}
+
+void gs_pool_settle(struct gs_pool *pool)
+{
+	uint64_t figure, less = 0, more = 0;
+	CUmemoryPool handle;
+	enum gs_answer answer;
+	uint32_t answers;
+	bool told;
+
+	for (int i = 0; i < ASKS; i++) {
+		pthread_mutex_lock(&gs_pool_lock);
+		answers = pool->answers;
+		handle = pool->handle;
+		pool->users++;
+		pthread_mutex_unlock(&gs_pool_lock);
+		answer = gs_pool_ask(pool, handle, &figure);
+		pthread_mutex_lock(&gs_pool_lock);
+		pool->users--;
+		told = answer != GS_ANSWER_NONE;
+		if (answer == GS_ANSWER_NEVER)
+			figure = pool->kind == GS_POOL_GRAPH ? 0 : pool->live; // it was trimmed
+		if (!told || (pool->answers != answers && i < ASKS - 1)) {
+			pthread_mutex_unlock(&gs_pool_lock);
+			if (told)
+				continue;
+			return;
+		}
+		if (pool->answers == answers) {
+			less = lower_locked(pool, figure, pool->coming);
+			if (figure > pool->charged) {
+				more = figure - pool->charged;
+				pool->charged += more;
+			}
+			note_figure(pool, figure);
+			pool->answers++;
+		}
+		pthread_mutex_unlock(&gs_pool_lock);
+		break;
 	}
-	pthread_mutex_lock(&lock);
-	pools[entry->link - 1].live -= entry->bytes;
-	pthread_mutex_unlock(&lock);
-	settle(&pools[entry->link - 1]);
-	return r;
+	if (more)
+		gs_ledger_add(pool->gpu, more); // grown by a way that is not watched
+	if (less)
+		gs_ledger_refund(pool->gpu, less);
 }
 
-// ---- the pools themselves ---------------------------------------------------
-
-CUresult gs_cu_pool_create(GS_FN(cuMemPoolCreate) real, CUmemoryPool *ret_pool, const CUmemPoolProps *props)
+void gs_pool_moved_call(unsigned from, unsigned to, bool gone)
 {
-	CUresult r;
-	unsigned gpu = 0;
-	bool host = props && props->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-
-	if (props && !host) {
-		r = gs_place_device(props->location.id, &gpu);
-		if (r != CUDA_SUCCESS)
-			return r;
-	}
-	r = real(ret_pool, props);
-	if (r == CUDA_SUCCESS)
-		find(*ret_pool, gpu, host);
-	return r;
-}
-
-CUresult gs_cu_pool_destroy(GS_FN(cuMemPoolDestroy) real, CUmemoryPool pool)
-{
-	struct pool *p = NULL;
-	CUresult r;
-
-	// Out of the table before the driver can give the handle away again.
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < POOLS && !p; i++)
-		if (pools[i].used && pool && pools[i].handle == pool)
-			p = &pools[i];
-	if (p)
-		p->handle = NULL;
-	pthread_mutex_unlock(&lock);
-	r = real(pool);
-	if (p && r != CUDA_SUCCESS) {
-		pthread_mutex_lock(&lock);
-		p->handle = pool;
-		pthread_mutex_unlock(&lock);
-	} else if (p) {
-		settle(p);
-	}
-	return r;
-}
-
-// settle_handle settles a pool that is known.
-static void settle_handle(CUmemoryPool handle)
-{
-	struct pool *p = NULL;
-
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < POOLS && !p; i++)
-		if (pools[i].used && handle && pools[i].handle == handle)
-			p = &pools[i];
-	pthread_mutex_unlock(&lock);
-	if (p && !p->host)
-		settle(p);
-}
-
-CUresult gs_cu_pool_trim(GS_FN(cuMemPoolTrimTo) real, CUmemoryPool pool, size_t keep)
-{
-	CUresult r = real(pool, keep);
-
-	if (r == CUDA_SUCCESS)
-		settle_handle(pool);
-	return r;
-}
-
-CUresult gs_cu_pool_set_attribute(GS_FN(cuMemPoolSetAttribute) real, CUmemoryPool pool,
-				  CUmemPool_attribute attribute, void *value)
-{
-	CUresult r = real(pool, attribute, value);
-
-	if (r == CUDA_SUCCESS)
-		settle_handle(pool);
-	return r;
+	if (!gone)
+		atomic_fetch_add(&under_way[to], 1);
+	atomic_fetch_sub(&under_way[from], 1);
 }
 
 void gs_pools_forked(void)
 {
-	memset(pools, 0, sizeof(pools));
-	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	gs_pool_table_forked();
+	for (unsigned i = 0; i < GS_MAX_GPUS; i++) {
+		atomic_store(&pressed[i], false);
+		atomic_store(&under_way[i], 0);
+	}
 }

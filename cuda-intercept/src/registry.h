@@ -34,6 +34,9 @@ enum gs_kind {
 	GS_KIND_BLOCK,	 // first address of a block that small allocations share
 	GS_KIND_GREEN,	 // green context; link is its CUcontext, refs the device plus 1
 	GS_KIND_HOST,	 // device pointer to memory of the host (spill.h)
+	GS_KIND_POOL,	 // link is 1 + its index in the table of pools
+	GS_KIND_GRAPH,	 // executable graph and device: bytes is what a launch takes
+	GS_KIND_EXEC,	 // executable graph: bytes is a guess, link its mark
 };
 
 // What a context is: nobody else's, a device's primary one, or a green one on it.

@@ -12,6 +12,7 @@
 #include "code.h"
 #include "cuda_hooks.h"
 #include "gate.h"
+#include "graph.h"
 
 static int failures;
 static int entered, left, called, polls, captures, order_wrong;
@@ -29,6 +30,44 @@ static CUstreamCaptureStatus status;
 			printf("%s:%d: %s\n", __FILE__, __LINE__, #c); \
 		}                                                    \
 	} while (0)
+
+// ---- memory -------------------------------------------------------------------
+
+static int charged, settled, pool_waits;
+static CUresult room;
+
+CUresult gs_graph_enter(struct gs_graph_call *c, CUgraphExec g, CUstream s, bool per_thread)
+{
+	(void)c, (void)g, (void)s, (void)per_thread;
+	charged++;
+	return room;
+}
+
+void gs_graph_leave(struct gs_graph_call *c, CUresult r)
+{
+	(void)c, (void)r;
+	settled++;
+}
+
+_Atomic(uint32_t) gs_pools_high = 1;
+
+void gs_pools_waited(uint64_t s, bool all)
+{
+	(void)s, (void)all;
+	pool_waits++;
+}
+
+uint64_t gs_stream_key(CUstream s, bool per_thread)
+{
+	(void)per_thread;
+	return (uintptr_t)s;
+}
+
+bool gs_capturing(CUstream s, bool per_thread)
+{
+	(void)s, (void)per_thread;
+	return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 
 // ---- the gate -----------------------------------------------------------------
 
@@ -84,7 +123,7 @@ unsigned gs_place_stream(CUstream s)
 
 uint64_t gs_code_seen[GS_CODE_SEEN];
 static int firsts, lasts;
-static CUresult room, lasting;
+static CUresult lasting;
 
 CUresult gs_code_first(struct gs_code_use *use, unsigned g, CUfunction f)
 {
@@ -120,13 +159,6 @@ static CUresult driver(void)
 {
 	called++;
 	return answer;
-}
-
-static CUresult capturing(CUstream s, CUstreamCaptureStatus *ret)
-{
-	(void)s;
-	*ret = status;
-	return CUDA_SUCCESS;
 }
 
 static void reset(CUresult a)
@@ -184,6 +216,14 @@ static void launches(void)
 	GATED(cuGraphLaunch((CUgraphExec)0x55, S), GS_GATE_LEGACY, S, shape.graph && shape.handle == 0x55);
 	GATED(cuGraphLaunch_ptsz((CUgraphExec)0x55, S), GS_GATE_PER_THREAD, S, shape.graph && shape.handle == 0x55);
 
+	// A graph's memory is charged around the launch; without room there is none.
+	CHECK(charged == 4 && settled == 4);
+	reset(CUDA_SUCCESS);
+	room = CUDA_ERROR_OUT_OF_MEMORY;
+	CHECK(cuGraphLaunch((CUgraphExec)0x55, S) == room && called == 0 && settled == 4);
+	CHECK(entered == 1 && left == 1 && told == room);
+	room = CUDA_SUCCESS;
+
 	reset(CUDA_SUCCESS);
 	CHECK(cuLaunchCooperativeKernelMultiDevice(list, 2, 0) == CUDA_SUCCESS);
 	CHECK(entered == 2 && left == 2 && called == 1 && !order_wrong && gpu == 2 && stream == (CUstream)2);
@@ -229,10 +269,10 @@ static void waits(void)
 	reset(CUDA_SUCCESS);
 	CHECK(cuCtxSynchronize() == 0 && cuStreamSynchronize(S) == 0 && cuStreamSynchronize_ptsz(S) == 0 &&
 	      cuEventSynchronize(NULL) == 0);
-	CHECK(polls == 4 && called == 4);
-	CHECK(cuCtxSynchronize_v2(NULL) == 0 && polls == 5 && called == 5);
+	CHECK(polls == 4 && called == 4 && pool_waits == 4);
+	CHECK(cuCtxSynchronize_v2(NULL) == 0 && polls == 5 && called == 5 && pool_waits == 5);
 	reset(CUDA_ERROR_LAUNCH_FAILED);
-	CHECK(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED && polls == 5);
+	CHECK(cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED && polls == 5 && pool_waits == 5);
 }
 
 static void capture(void)
@@ -264,8 +304,6 @@ int main(void)
 	CHECK(cuLaunchKernel(F, 1, 2, 3, 4, 5, 6, 7, S, NULL, NULL) == CUDA_ERROR_NOT_SUPPORTED); // a driver without it
 	for (int i = 0; i < GS_CUDA_SYMBOLS; i++)
 		real[i] = (void *)driver;
-	gs_cuda_real.cuStreamIsCapturing = capturing;
-	gs_cuda_real.cuStreamIsCapturing_ptsz = capturing;
 	launches();
 	firsts_of_functions();
 	waits();

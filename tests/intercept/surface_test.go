@@ -27,6 +27,10 @@ func seldom(nvml bool) (names []string) {
 	return names
 }
 
+// together are the questions that came with what they ask of: a driver whose graphs
+// allocate memory says how much.
+var together = []string{"cuGraphMemAllocNodeGetParams", "cuDeviceGetGraphMemAttribute"}
+
 // without is what simgpu up is told to take out of a driver: of what the library asks
 // of the driver all that a driver may lack, and 30 names of each library by chance.
 func without(t *testing.T, branch string) (flags, names []string) {
@@ -38,11 +42,12 @@ func without(t *testing.T, branch string) (flags, names []string) {
 		has := exported(t, filepath.Join(root(t), "build/simgpu/lib", directory(branch), soname))
 		could := slices.DeleteFunc(seldom(nvml), func(name string) bool { return !slices.Contains(has, name) })
 		for _, name := range used(t, "cuda.def") {
-			if slices.Contains(could, name) {
+			if slices.Contains(could, name) && !slices.Contains(together, name) {
 				names = append(names, name)
 			}
 		}
 		chance.Shuffle(len(could), func(i, j int) { could[i], could[j] = could[j], could[i] })
+		could = slices.DeleteFunc(could, func(name string) bool { return slices.Contains(together, name) })
 		names = append(names, could[:min(30, len(could))]...)
 	}
 	for _, name := range names {
