@@ -132,8 +132,16 @@ func checkFlags(t *testing.T, f *elf.File) {
 	if text, _ := f.DynValue(elf.DT_TEXTREL); len(text) > 0 {
 		t.Error("has text relocations")
 	}
-	relro := false
+	// Never unloaded, since fork handlers and threads stay; bound before it is used.
+	if flags, err := f.DynValue(elf.DT_FLAGS_1); err != nil || len(flags) != 1 || flags[0]&uint64(elf.DF_1_NODELETE|elf.DF_1_NOW) != uint64(elf.DF_1_NODELETE|elf.DF_1_NOW) {
+		t.Errorf("flags 1: %v, %v", flags, err)
+	}
+	if paths := append(dynString(t, f, elf.DT_RPATH), dynString(t, f, elf.DT_RUNPATH)...); len(paths) > 0 {
+		t.Errorf("looks for libraries in %q", paths)
+	}
+	relro, stack := false, false
 	for _, p := range f.Progs {
+		stack = stack || p.Type == elf.PT_GNU_STACK
 		switch {
 		case p.Type == elf.PT_GNU_RELRO:
 			relro = true
@@ -147,6 +155,9 @@ func checkFlags(t *testing.T, f *elf.File) {
 	}
 	if !relro {
 		t.Error("no RELRO")
+	}
+	if !stack {
+		t.Error("an executable stack by default")
 	}
 	for _, s := range f.Sections {
 		if strings.Contains(s.Name, "init_array") && s.Size > 16 {

@@ -136,7 +136,7 @@ func TestDriverReenters(t *testing.T) {
 func TestLeavesTheProcessAlone(t *testing.T) {
 	c := newContainer(t, standInLimit())
 	c.driver = standIn(t)
-	if out, err := c.run(compile(t, "quiet.c")); err != nil || out != "" {
+	if out, err := c.run(compile(t, "quiet.c", "-lm")); err != nil || out != "" {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
