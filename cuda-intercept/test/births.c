@@ -234,6 +234,39 @@ static void loaded_then_forked(void)
 	ended(pid, 6);
 }
 
+// bytes_of is what a process is charged by its slot's number.
+static uint64_t bytes_of(pid_t pid)
+{
+	const struct gs_ledger_header *h = (const void *)harness_ledger();
+
+	for (uint32_t i = 0; i < h->slot_high; i++)
+		if (ledger_slot(i)->state == GS_SLOT_USED && ledger_slot(i)->pid == (uint32_t)pid)
+			return ((const uint64_t *)(const void *)(harness_ledger() + GS_LEDGER_HEADER_SIZE + GS_SLOT_COUNT * GS_SLOT_SIZE))[i];
+	return 0;
+}
+
+// A driver that lets a forked child start: what the child takes is the child's.
+static void own_slot(void)
+{
+	pid_t pid, parent = getpid();
+
+	hold_some();
+	pid = fork();
+	if (!pid) {
+		CUdeviceptr p;
+		uint64_t mine;
+
+		EXPECT(start(), 0);
+		EXPECT(CU(cuMemAlloc_v2)(&p, 2 * PIECE), 0);
+		mine = bytes_of(getpid());
+		CHECK(mine >= 2 * PIECE, "the child has %llu bytes", (unsigned long long)mine);
+		CHECK(bytes_of(parent) == before, "the parent has %llu bytes beside a child", (unsigned long long)bytes_of(parent));
+		_exit(harness_failures ? 1 : 8);
+	}
+	ended(pid, 8);
+	CHECK(bytes_of(parent) == before, "the parent has %llu bytes at the end", (unsigned long long)bytes_of(parent));
+}
+
 // A child that is forked by a process with CUDA and starts a program with CUDA.
 static void fork_and_exec(void)
 {
@@ -305,6 +338,7 @@ int main(int argc, char **argv)
 		{"vfork", by_vfork},	      {"spawn", by_spawn},	    {"shared", by_clone},
 		{"pidns", nested},	      {"user", as_other_user},	    {"user-changes", user_changes},
 		{"chroot", other_root},	      {"loaded", loaded_then_forked}, {"fork-exec", fork_and_exec},
+		{"own-slot", own_slot},
 	};
 
 	if (argc > 2 && !strcmp(argv[1], "forks")) {

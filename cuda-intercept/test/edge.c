@@ -4,7 +4,8 @@
 // argv[1] processes of argv[2] threads take and give back memory at the limit, argv[3]
 // operations together, 512 B to 64 MiB each, in every way that argv[4] names (a letter
 // each, see ways). Then they free all they have, print "holding" and wait for the end
-// of standard input.
+// of standard input. The line before is allocations, refusals, frees, other answers, the
+// last of these, and the most bytes that were held at one moment, as asked for.
 
 #include <pthread.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 
 struct piece {
 	int way;
+	size_t bytes;
 	CUdeviceptr ptr;
 	CUmemGenericAllocationHandle handle;
 	CUarray array;
@@ -38,9 +40,19 @@ static CUcontext context;
 static long left; // operations of this process
 static const char *ways;
 static struct counts {
-	unsigned long got, refused, freed, other;
+	unsigned long got, refused, freed, other, held, most;
 	int code;
 } *counts;
+
+// holding counts from when a call has succeeded, until before the one that gives back
+// is made: no more than what is truly held.
+static void holding(size_t bytes)
+{
+	unsigned long now = __atomic_add_fetch(&counts->held, bytes, __ATOMIC_SEQ_CST), most = counts->most;
+
+	while (now > most && !__atomic_compare_exchange_n(&counts->most, &most, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+}
 
 static CUresult take(struct piece *p, int way, size_t bytes)
 {
@@ -49,7 +61,11 @@ static CUresult take(struct piece *p, int way, size_t bytes)
 	size_t row;
 
 	p->way = way;
+	p->bytes = bytes;
 	switch (way) {
+	case 'e': // linear, all alike: whenever one is given back, one fits
+		p->bytes = 10 * MIB;
+		return alloc(&p->ptr, p->bytes);
 	case 'l': // linear
 		return alloc(&p->ptr, bytes);
 	case 'm': // managed
@@ -67,6 +83,7 @@ static CUresult take(struct piece *p, int way, size_t bytes)
 
 static CUresult give(struct piece *p)
 {
+	__atomic_sub_fetch(&counts->held, p->bytes, __ATOMIC_SEQ_CST);
 	switch (p->way) {
 	case 'o':
 		return release_ordered(p->ptr, NULL);
@@ -108,7 +125,8 @@ static void *work(void *arg)
 		r = take(&kept[n], ways[(size_t)rand_r(&seed) % strlen(ways)],
 			 ((size_t)512 << rand_r(&seed) % 17) + (size_t)rand_r(&seed) % 512);
 		count(r, &counts->got);
-		n += r == CUDA_SUCCESS;
+		if (r == CUDA_SUCCESS)
+			holding(kept[n++].bytes);
 	}
 	while (n)
 		count(give(&kept[--n]), &counts->freed);
@@ -167,7 +185,8 @@ int main(int argc, char **argv)
 	close(go[1]);
 	for (int i = 0; i < processes; i++)
 		CHECK(read(done[0], &c, 1) == 1, "a process did not come to its end");
-	printf("%lu %lu %lu %lu %d\nholding\n", counts->got, counts->refused, counts->freed, counts->other, counts->code);
+	printf("%lu %lu %lu %lu %d %lu\nholding\n", counts->got, counts->refused, counts->freed, counts->other, counts->code,
+	       counts->most);
 	while (read(0, &c, 1) > 0)
 		;
 	close(stop[1]);
