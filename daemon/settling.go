@@ -20,7 +20,7 @@ const (
 	// settleEvery is how often it is asked whose ledger has moved, settleIdle how often
 	// a container is looked at whose ledger has not.
 	settleEvery = time.Second
-	settleIdle  = 5 * time.Second
+	settleIdle  = 2 * time.Second
 	// settleGap is the least time between two looks at a container; it doubles with
 	// each look in a row that settles nothing.
 	settleGap = 5 * time.Millisecond

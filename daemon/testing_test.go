@@ -40,6 +40,7 @@ type fakeNVML struct {
 	total     uint64
 	processes map[int][]nvml.Process
 	sampleErr error
+	listErr   error // processes are not known
 }
 
 func gpuUUID(i int) string { return fmt.Sprintf("GPU-00000000-0000-0000-0000-%012d", i) }
@@ -65,7 +66,7 @@ func (f *fakeNVML) Sample(_ context.Context, uuid string) (nvml.Sample, error) {
 	defer f.mu.Unlock()
 	for i := range 2 {
 		if gpuUUID(i) == uuid {
-			return nvml.Sample{UsedBytes: 1 * gib, UsedKnown: true, Processes: f.processes[i]}, f.sampleErr
+			return nvml.Sample{UsedBytes: 1 * gib, UsedKnown: true, Processes: f.processes[i], ProcessesErr: f.listErr}, f.sampleErr
 		}
 	}
 	return nvml.Sample{}, errors.New("no such GPU")
