@@ -248,15 +248,21 @@ func TestNamedTestsExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`(?m)^TEST\(\w+, ([\w/-]+), (\w+)\)`).FindAllStringSubmatch(string(text), -1) {
-			files, _ := filepath.Glob(filepath.Join(root(t), m[1], "*_test.go"))
-			found := false
-			for _, f := range files {
-				code, err := os.ReadFile(f)
-				found = found || err == nil && bytes.Contains(code, []byte("\nfunc "+m[2]+"(t *testing.T)"))
-			}
-			if !found {
+			if !testExists(t, m[1], m[2]) {
 				t.Errorf("%s names %s, which is not in %s", table, m[2], m[1])
 			}
 		}
 	}
+}
+
+// testExists tells whether a directory of the repository has a test of that name.
+func testExists(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(root(t), dir, "*_test.go"))
+	for _, f := range files {
+		if code, err := os.ReadFile(f); err == nil && bytes.Contains(code, []byte("\nfunc "+name+"(t *testing.T)")) {
+			return true
+		}
+	}
+	return false
 }

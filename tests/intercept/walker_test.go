@@ -33,6 +33,7 @@ type walker struct {
 	card    bool // it counts in blocks: the ledger may be above the driver's figure
 	args    []string
 	ceiling uint32 // milli-GPU; 0: all of it
+	bare    bool   // over the driver by itself
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -67,6 +68,9 @@ func (w *walker) renew() {
 		g.ComputeMilli, g.CeilingMilli = w.ceiling, w.ceiling
 	}
 	w.c = w.n.containerOn(g)
+	if w.bare {
+		w.c.env = append(w.c.env, "LD_LIBRARY_PATH="+filepath.Join(w.n.dir, "lib"))
+	}
 	l, err := region.OpenLedger(filepath.Join(w.c.dir, "ledger"), 1)
 	if err != nil {
 		w.t.Fatal(err)

@@ -21,7 +21,9 @@ struct memory_desc {
 
 static void *real(const char *name)
 {
-	return dlsym(dlopen("/run/gpushare/driver/cuda.real", RTLD_NOW | RTLD_NOLOAD), name);
+	void *fn = dlsym(dlopen("/run/gpushare/driver/cuda.real", RTLD_NOW | RTLD_NOLOAD), name);
+
+	return fn ?: harness_symbol(name); // which says what a driver lacks
 }
 
 #define REAL(name) ((__typeof__(&name))real(#name))

@@ -10,6 +10,7 @@
 //	ready|done SYMBOL
 //	take SYMBOL N     the code, and whether the results are as they were
 //	give SYMBOL       the code
+//	lone SYMBOL N     take, with no context current; given back if it succeeds
 //	all N             ready, take, give and done of every row and launches; what gives
 //	                  back is asked again if it fails. Prints row:code of what failed
 //
@@ -109,20 +110,24 @@ static void run(const char *what, const char *symbol, size_t bytes)
 		printf("no row %s\n", symbol);
 		exit(2);
 	}
-	CU(cuCtxSetCurrent)(walk_context);
+	CU(cuCtxSetCurrent)(strcmp(what, "lone") ? walk_context : NULL);
 	if (!strcmp(what, "ready") && row->ready)
 		r = row->ready();
 	else if (!strcmp(what, "done") && row->done)
 		r = row->done();
 	else if (!strcmp(what, "give"))
 		r = row->give(out);
-	if (strcmp(what, "take")) {
+	if (strcmp(what, "take") && strcmp(what, "lone")) {
 		printf("%d\n", (int)r);
 		return;
 	}
 	memset(out, WALK_PATTERN, sizeof(out));
 	r = row->take(out, bytes);
 	printf("%d %d\n", (int)r, untouched());
+	if (r == CUDA_SUCCESS && !strcmp(what, "lone")) {
+		CU(cuCtxSetCurrent)(walk_context);
+		row->give(out);
+	}
 }
 
 #define AGAIN 4
