@@ -234,23 +234,39 @@ static bool owned(const struct gs_entry *e, uint32_t ctx)
 	       e->kind != GS_KIND_ENDPOINT && e->ctx == ctx;
 }
 
+// take_owned removes up to BATCH entries that ctx owns from a shard.
+#define BATCH 32
+
+static unsigned take_owned(struct shard *s, uint32_t ctx, struct gs_entry *ret_taken)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (uint64_t j = 0; j < s->capacity && n < BATCH;) {
+		struct gs_entry *e = &s->entries[j];
+
+		if (!owned(e, ctx)) {
+			j++;
+			continue;
+		}
+		ret_taken[n++] = *e;
+		drop(s, e); // may bring another entry to this place
+	}
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
 void gs_registry_drain(uint32_t ctx, gs_gone *gone)
 {
+	struct gs_entry taken[BATCH];
+	unsigned n;
+
 	for (int i = 0; i < SHARDS; i++) {
-		struct shard *s = &shards[i];
-
-		pthread_mutex_lock(&s->lock);
-		for (uint64_t j = 0; j < s->capacity;) {
-			struct gs_entry *e = &s->entries[j];
-
-			if (!owned(e, ctx)) {
-				j++;
-				continue;
-			}
-			gone(e);
-			drop(s, e); // may bring another entry to this place
-		}
-		pthread_mutex_unlock(&s->lock);
+		do {
+			n = take_owned(&shards[i], ctx, taken);
+			for (unsigned k = 0; k < n; k++)
+				gone(&taken[k]);
+		} while (n == BATCH);
 	}
 }
 

@@ -82,7 +82,7 @@ bool gs_registry_share(enum gs_kind kind, uint64_t key, uint16_t from, uint16_t 
 bool gs_registry_resize(enum gs_kind kind, uint64_t key, uint64_t bytes);
 
 // gs_registry_drain removes what a context owns, the context itself not, and tells
-// gone of each entry, which must not enter the registry.
+// gone of each entry.
 typedef void gs_gone(const struct gs_entry *entry);
 void gs_registry_drain(uint32_t ctx, gs_gone *gone);
 
