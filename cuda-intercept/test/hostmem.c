@@ -10,6 +10,8 @@
 //	race P STEP                the same in P processes at once
 //	churn MOST                 allocates and frees at random, for ever
 //	advice                     tries to bring spilled memory over, with 64 MiB of limit
+//	faulty CODE                the driver fails when memory is spilled: the first refusal
+//	                           is CODE, and nothing is charged for it
 //	calls                      one allocation by each call; prints which were spilled
 
 #include <signal.h>
@@ -304,6 +306,25 @@ static void calls(void)
 	CHECK(host_bytes() == 0, "%llu left of a context", (unsigned long long)host_bytes());
 }
 
+static void faulty(int code)
+{
+	size_t step = 16 * MIB;
+	uint64_t charged;
+	int r;
+
+	for (int round = 0; round < 2; round++) {
+		while ((r = take(step)) == 0 && !managed(pointers[count - 1]))
+			;
+		CHECK(r == code, "%d, want %d", r, code);
+		CHECK(host_bytes() == 0, "%llu in host memory", (unsigned long long)host_bytes());
+		charged = ledger_sum(0);
+		EXPECT(take(step), code);
+		CHECK(ledger_sum(0) == charged, "%llu charged, were %llu", (unsigned long long)ledger_sum(0), (unsigned long long)charged);
+		while (count)
+			drop(0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t sums[2];
@@ -327,6 +348,8 @@ int main(int argc, char **argv)
 		churn(strtoull(argv[2], NULL, 0));
 	} else if (!strcmp(what, "advice")) {
 		advice();
+	} else if (!strcmp(what, "faulty")) {
+		faulty(atoi(argv[2]));
 	} else if (!strcmp(what, "calls")) {
 		while (take(MIB) == 0 && !managed(pointers[count - 1]))
 			;

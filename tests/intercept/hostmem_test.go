@@ -6,6 +6,8 @@ package intercept
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,6 +72,7 @@ func TestHostMemoryIsOff(t *testing.T) {
 	}{
 		"not lent":                   {0, nil},
 		"no call for managed memory": {2048 * mib, []string{"--absent", "cuMemAllocManaged"}},
+		"no concurrent access":       {2048 * mib, []string{"--profile", notConcurrent(t)}},
 		"no call for advice":         {2048 * mib, []string{"--absent", "cuMemAdvise"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +84,50 @@ func TestHostMemoryIsOff(t *testing.T) {
 			if high := n.gpu().High; high > limit {
 				t.Errorf("SIMULATED card held %d bytes over the limit", high-limit)
 			}
+		})
+	}
+}
+
+// notConcurrent is the profile of a card that has to bring managed memory over.
+func notConcurrent(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "card.yaml")
+	const card = "version: \"1.0\"\nbase: h100\ndevice_defaults:\n  attributes: {CONCURRENT_MANAGED_ACCESS: 0}\n"
+	if err := os.WriteFile(path, []byte(card), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A driver that fails while memory is spilled: its error is passed on, or it is
+// out-of-memory as before, and nothing is charged or left.
+func TestHostMemoryFaults(t *testing.T) {
+	program := compile(t, "hostmem.c")
+	for name, tc := range map[string]struct {
+		rule []string
+		code int
+	}{
+		"no host memory left":     {[]string{"--call", "cuMemAllocManaged", "--rc", "2"}, 2},
+		"another error":           {[]string{"--call", "cuMemAllocManaged", "--rc", "999"}, 999},
+		"results in spite of it":  {[]string{"--call", "cuMemAllocManaged", "--rc", "2", "--outputs", "garbage"}, 2},
+		"no managed memory":       {[]string{"--call", "cuMemAllocManaged", "--rc", "801"}, 2},
+		"not kept with the host":  {[]string{"--call", "cuMemAdvise", "--rc", "1"}, 2},
+		"not mapped":              {[]string{"--call", "cuMemAdvise", "--nth", "2", "--every", "2", "--rc", "1"}, 2},
+		"nothing said of devices": {[]string{"--call", "cuDeviceGetAttribute", "--rc", "1"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := onACard(t)
+			c := n.lent(256*mib, 256*mib)
+			if out, err := exec.Command(n.bin, append([]string{"fail", "--dir", n.dir}, tc.rule...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%v, %s", err, out)
+			}
+			if out, err := c.run(program, "faulty", fmt.Sprint(tc.code)); err != nil || out != "" {
+				t.Errorf("%v, output %q", err, out)
+			}
+			if high := n.gpu().High; high > 256*mib {
+				t.Errorf("SIMULATED card held %d bytes over the limit", high-256*mib)
+			}
+			waitFor(t, "all bytes to come back", func() bool { return n.gpu().Used == 0 })
 		})
 	}
 }
