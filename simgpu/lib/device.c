@@ -48,6 +48,34 @@ static unsigned choose(unsigned *index, unsigned n)
     return kept;
 }
 
+/* How fast a card is, by its lanes and their clock. */
+static uint64_t speed(unsigned index)
+{
+    const struct sg_gpu_info *i = &sg_conn.node->gpu[index].info;
+    uint64_t lanes = i->capability == 75 || i->capability == 80 ? 64 : 128;
+
+    return lanes * i->multiprocessors * (uint32_t)i->attribute[CU_DEVICE_ATTRIBUTE_CLOCK_RATE];
+}
+
+/* CUDA_DEVICE_ORDER: the fastest first, and those alike as they stand on the bus,
+ * unless it says PCI_BUS_ID. */
+static unsigned order(unsigned *index, unsigned n)
+{
+    const char *v = getenv("CUDA_DEVICE_ORDER");
+
+    if (v && !strcmp(v, "PCI_BUS_ID"))
+        return n;
+    for (unsigned i = 1; i < n; i++) {
+        for (unsigned k = i; k && speed(index[k]) > speed(index[k - 1]); k--) {
+            unsigned moved = index[k];
+
+            index[k] = index[k - 1];
+            index[k - 1] = moved;
+        }
+    }
+    return n;
+}
+
 /* A new process does not see a GPU that is lost. */
 static unsigned present(unsigned *index, unsigned n)
 {
@@ -70,7 +98,7 @@ static CUresult start(void)
     if (__atomic_load_n(&sg_conn.node->mismatch, __ATOMIC_ACQUIRE))
         return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     sg_ring_connected();
-    sg_state.ndev = choose(index, present(index, sg_visible(sg_conn.node, index, SG_MAX_GPUS)));
+    sg_state.ndev = choose(index, order(index, present(index, sg_visible(sg_conn.node, index, SG_MAX_GPUS))));
     if (!sg_state.ndev)
         return CUDA_ERROR_NO_DEVICE;
     for (unsigned i = 0; i < sg_state.ndev; i++) {

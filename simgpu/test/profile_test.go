@@ -255,6 +255,7 @@ func TestProfilesCommand(t *testing.T) {
 
 // TestPeers: cards of one kind reach each other as the kind does, others do not.
 func TestPeers(t *testing.T) {
+	t.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID") // as they stand there
 	n := up(t, "--profile", "2xh100,2xt4,2xrtx4090,2xa100")
 	for pair, link := range map[string]string{
 		"0 1": "nvlink", "2 3": "pcie", "4 5": "none", "6 7": "nvlink", "0 2": "none", "0 6": "none", "3 4": "none",

@@ -36,7 +36,8 @@ docs/simgpu/clients.md says what a row does and what cannot be run.
 container under gpushare with a share of 4 GiB and half of the compute. In each run that works, the size that NVML and
 cuMemGetInfo gave was that in the third column, used + free was that size, and the only process that NVML listed was
 the client's own. The client copied, launched kernels on streams, timed them by events where it has them, allocated
-until its own out-of-memory error, gave all back, and allocated and launched again; gpustat and nvitop were only shown
+until its own out-of-memory error, gave all back, did so twenty times more where it was limited, and allocated and
+launched again; gpustat and nvitop were only shown
 a program that holds 1 GiB, Triton compiled and launched, and numba-cuda's own tests do as they do. "Most in use" is the
 simulator's account, a context's own bytes included; on two GPUs it is the sum. Nothing was printed but what the client
 itself prints. All sizes are bytes; "s" is how long the run took on the wall, with the start of a process and, limited,

@@ -230,23 +230,35 @@ func TestSixteenGPUs(t *testing.T) {
 	b.close()
 }
 
-// Two cards of different make, which round differently.
+// Two cards of different make, which round differently. NVML counts them as they stand
+// on the bus, CUDA from the fastest on unless told otherwise.
 func TestMixedNode(t *testing.T) {
-	n := simulateGPUs(t, 0, "--profile", "h100,t4")
+	n := simulateGPUs(t, 0, "--profile", "t4,h100")
 	program := compile(t, "views.c")
-	c := n.cards(1024, 512)
-	s := c.session(program)
-	s.want("init 0 2", "init")
-	for i, limit := range []uint64{1024 * mib, 512 * mib} {
-		s.want("use 0", "use %d", i)
-		s.want(fmt.Sprintf("look %d %d", limit, limit-contextBytes), "look")
-		s.want(fmt.Sprintf("fill %d 2", limit-contextBytes), "fill %d", 2*mib)
-		s.want(fmt.Sprintf("look %d 0", limit), "look")
+	limits := []uint64{512 * mib, 1024 * mib}
+	for order, first := range map[string]int{"": 1, "FASTEST_FIRST": 1, "PCI_BUS_ID": 0} {
+		c := n.cards(limits[0]/mib, limits[1]/mib)
+		c.env = append(c.env, "CUDA_DEVICE_ORDER="+order)
+		if order == "" {
+			c.env = c.env[:len(c.env)-1]
+		}
+		s := c.session(program)
+		s.want("init 0 2", "init")
+		for dev := range 2 {
+			limit := limits[dev^first]
+			s.want(n.gpus()[dev^first].UUID, "uuid %d", dev)
+			s.want("use 0", "use %d", dev)
+			s.want(fmt.Sprintf("look %d %d", limit, limit-contextBytes), "look")
+			s.want(fmt.Sprintf("fill %d 2", limit-contextBytes), "fill %d", 2*mib)
+			s.want(fmt.Sprintf("look %d 0", limit), "look")
+		}
+		s.want(fmt.Sprintf("nvml 0:%d:%d 1:%d:%d", limits[0], limits[0], limits[1], limits[1]), "nvml")
+		if got := n.used(); !slices.Equal(got, c.ledger()) {
+			t.Errorf("the simulator counts %d, the ledger %d", got, c.ledger())
+		}
+		s.close()
+		n.empty()
 	}
-	if got := n.used(); !slices.Equal(got, c.ledger()) {
-		t.Errorf("the simulator counts %d, the ledger %d", got, c.ledger())
-	}
-	s.close()
 }
 
 // Whether GPUs reach each other is the driver's answer, and using it costs nothing.
