@@ -76,6 +76,9 @@ func (m machine) run(ctx context.Context, t *testing.T, root string) (seen []row
 		}
 	}()
 	for _, c := range m.clients {
+		if m.card {
+			c.env = append(slices.Clone(c.env), "CLIENT_ON_A_CARD=1")
+		}
 		for _, way := range []struct {
 			name  string
 			limit uint64

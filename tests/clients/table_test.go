@@ -47,8 +47,8 @@ func (c client) wheels() string {
 type machine struct {
 	name string
 	opts node.Options
-	// card has NVML call more total than programs can have, so that bare not all figures
-	// of the size are one.
+	// card is a real one's ways: NVML calls more total than programs can have, so that bare
+	// not all figures of the size are one, and memory is taken unannounced.
 	card    bool
 	clients []client
 }

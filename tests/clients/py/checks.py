@@ -23,6 +23,16 @@ def same(what, have, want):
         raise AssertionError(f"{what} is {have}, want {want}")
 
 
+# On a card that takes memory unannounced a guess stands for it until the driver's figure
+# has been looked at, so what is free moves a little by itself.
+SETTLED = 64 * MIB if "CLIENT_ON_A_CARD" in os.environ else 0
+
+
+def settled(what, have, want):
+    if abs(have - want) > SETTLED:
+        raise AssertionError(f"{what} is {have}, want {want}, give or take {SETTLED}")
+
+
 def nvml_memory():
     """Checks what NVML says of the GPU and returns the bytes in use."""
     pynvml.nvmlInit()
@@ -103,7 +113,7 @@ def recover(held, alloc, release, info):
     release()
     free, total = info()
     driver_memory(free, total)
-    same("bytes free after everything was freed", free, _facts["free_before"])
+    settled("bytes free after everything was freed", free, _facts["free_before"])
     _facts["free_after"] = free
     size = min(free // 2 // MIB * MIB, 1024 * MIB)
     again = alloc(size)
@@ -129,13 +139,13 @@ def rounds(alloc, release, info):
             except error:
                 step //= 2
         first = size if first is None else first
-        same(f"bytes that could be had in round {i}", size, first)
+        settled(f"bytes that could be had in round {i}", size, first)
         held.clear()
         gc.collect()
         if i % 2:
             release()
     driver_memory(*info())
-    same(f"bytes free after {ROUNDS} rounds", info()[0], _facts["free_before"])
+    settled(f"bytes free after {ROUNDS} rounds", info()[0], _facts["free_before"])
 
 
 def finish(**facts):
