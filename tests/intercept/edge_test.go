@@ -47,7 +47,7 @@ func TestManyThreadsAtTheEdge(t *testing.T) {
 		t.Errorf("only %d were refused", refused)
 	}
 	g, charged := n.gpu(), c.ledger()[0]
-	if g.High > limit || g.High < limit/10*9 {
+	if g.High > limit || (g.High < limit/10*9 && !sanitized()) { // few threads and operations then
 		t.Errorf("the simulator held %d bytes of %d at most", g.High, limit)
 	}
 	if g.Used != processes*contextBytes || charged != g.Used {

@@ -30,7 +30,7 @@ func TestKillAtEveryInstruction(t *testing.T) {
 			limit.ContextBytes = mib / 16
 			c := newContainer(t, limit)
 			c.driver = driver
-			out, err := c.run(program, act.name, fmt.Sprint(often(act.stride, -360)))
+			out, err := c.runLong(program, act.name, fmt.Sprint(often(act.stride, -360)))
 			var n, length, blocked int
 			if _, serr := fmt.Sscanf(out, "%d kills in %d instructions, bystander blocked %d ns\n", &n, &length, &blocked); err != nil || serr != nil {
 				t.Errorf("%v\n%s", err, out)
