@@ -259,8 +259,9 @@ static bool is_given(const struct gs_share *s, const struct given *g)
 	return false;
 }
 
-// How long somebody who looks at a record may keep others from it.
-#define LOCK_TRIES 200
+// How long somebody who looks at a record may keep others from it: one that stands
+// still there must not keep them for long, so it is then as if nothing had been found.
+#define LOCK_TRIES 30
 #define LOCK_STEP_NS 1000000
 
 // hold_found holds a record of others; it may be freed up to the moment that it is

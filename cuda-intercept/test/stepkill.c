@@ -12,6 +12,7 @@
 // the longest time in nanoseconds that a call of the bystander was blocked.
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,7 +30,8 @@
 #define FUNCTIONS(F) \
 	F(cuArrayCreate_v2) F(cuArrayDestroy) F(cuCtxCreate_v2) F(cuCtxDestroy_v2) \
 	F(cuCtxSetCurrent) F(cuDevicePrimaryCtxReset_v2) F(cuDevicePrimaryCtxRetain) \
-	F(cuInit) F(cuMemAllocAsync) F(cuMemAllocFromPoolAsync) F(cuMemAlloc_v2) \
+	F(cuInit) F(cuIpcCloseMemHandle) F(cuIpcGetMemHandle) F(cuIpcOpenMemHandle_v2) \
+	F(cuMemAllocAsync) F(cuMemAllocFromPoolAsync) F(cuMemAlloc_v2) \
 	F(cuMemCreate) F(cuMemFreeAsync) F(cuMemFree_v2) F(cuMemGetInfo_v2) F(cuMemMap) \
 	F(cuMemPoolCreate) F(cuMemPoolDestroy) F(cuMemRelease) F(cuMemUnmap)
 
@@ -60,6 +62,13 @@ static void with_memory(void)
 {
 	begin();
 	if (cu.cuMemAlloc_v2(&pointer, PIECE) || cu.cuMemAllocAsync(&pointer, PIECE, NULL))
+		_exit(9);
+}
+
+static void with_pointer(void)
+{
+	begin();
+	if (cu.cuMemAlloc_v2(&pointer, 2 * MIB))
 		_exit(9);
 }
 
@@ -169,6 +178,49 @@ static void view(void)
 	cu.cuMemGetInfo_v2(&a, &b);
 }
 
+static void export(void)
+{
+	CUipcMemHandle h;
+
+	cu.cuIpcGetMemHandle(&h, pointer);
+}
+
+// What a process of its own has exported, for those who import it.
+static struct given {
+	CUipcMemHandle handle;
+	int set;
+} *given;
+
+static int import(void)
+{
+	CUdeviceptr p;
+
+	return cu.cuIpcOpenMemHandle_v2(&p, given->handle, 1) || cu.cuIpcCloseMemHandle(p);
+}
+
+static void imported(void)
+{
+	import();
+}
+
+static void export_for_others(void)
+{
+	pid_t pid = fork();
+
+	if (pid) {
+		while (!__atomic_load_n(&given->set, __ATOMIC_SEQ_CST))
+			usleep(1000);
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	begin();
+	if (cu.cuMemAlloc_v2(&pointer, 2 * MIB) || cu.cuIpcGetMemHandle(&given->handle, pointer))
+		_exit(9);
+	__atomic_store_n(&given->set, 1, __ATOMIC_SEQ_CST);
+	for (;;)
+		pause();
+}
+
 static const struct act {
 	const char *name;
 	void (*ready)(void);
@@ -188,6 +240,8 @@ static const struct act {
 	{"contexts", begin, contexts},
 	{"refused", begin, refused},
 	{"view", begin, view},
+	{"export", with_pointer, export},
+	{"import", begin, imported}, // of what a third process has; the bystander imports it, too
 };
 
 static const struct act *find(const char *name)
@@ -220,8 +274,11 @@ static unsigned long long at_work(void)
 	size_t a, b;
 	struct blocked t = blocked_begin();
 	int bad = cu.cuMemAlloc_v2(&p, PIECE) || cu.cuMemFree_v2(p) || cu.cuMemGetInfo_v2(&a, &b);
-	unsigned long long ns = blocked_end(&t);
+	unsigned long long ns;
 
+	if (given->set)
+		bad |= import();
+	ns = blocked_end(&t);
 	return bad ? ~0ULL : ns;
 }
 
@@ -332,29 +389,10 @@ static unsigned long long all_the_rest(void)
 	return got;
 }
 
-int main(int argc, char **argv)
+static void have_all_the_rest(const struct act *act)
 {
-	int status, k = 0, stride = argc > 2 ? atoi(argv[2]) : 0, kills = 0, length = 0;
-	const struct act *act;
-	pid_t by;
+	int status;
 
-	if (!stride)
-		return 2;
-	act = find(argv[1]);
-	find_functions();
-	by = bystander();
-	if (stride > 0) {
-		for (; !step_and_kill(act, k, &length); k += stride, kills++)
-			bury();
-	} else {
-		srandom((unsigned)getpid());
-		step_and_kill(act, 1 << 30, &length);
-		for (bury(); kills < -stride; kills++) {
-			step_and_kill(act, (int)(random() % length), &k);
-			bury();
-		}
-	}
-	CHECK(length > 40, "%s took only %d instructions", act->name, length);
 	if (fork() == 0) {
 		unsigned long long got = all_the_rest();
 
@@ -365,6 +403,38 @@ int main(int argc, char **argv)
 	}
 	wait(&status);
 	CHECK(status == 0, "%s: the new process failed", act->name);
+}
+
+int main(int argc, char **argv)
+{
+	int status, k = 0, stride = argc > 2 ? atoi(argv[2]) : 0, kills = 0, length = 0, shared;
+	const struct act *act;
+	pid_t by;
+
+	if (!stride)
+		return 2;
+	act = find(argv[1]);
+	find_functions();
+	given = mmap(NULL, sizeof(*given), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	// Who is buried by hand here would still hold what is shared: the test looks itself.
+	shared = act->run == export || act->run == imported;
+	if (act->run == imported)
+		export_for_others();
+	by = bystander();
+	if (stride > 0) {
+		for (; !step_and_kill(act, k, &length); k += stride, kills++)
+			shared ? (void)0 : bury();
+	} else {
+		srandom((unsigned)getpid());
+		step_and_kill(act, 1 << 30, &length);
+		for (shared ? (void)0 : bury(); kills < -stride; kills++) {
+			step_and_kill(act, (int)(random() % length), &k);
+			shared ? (void)0 : bury();
+		}
+	}
+	CHECK(length > 40, "%s took only %d instructions", act->name, length);
+	if (!shared)
+		have_all_the_rest(act);
 	close(ask[1]);
 	waitpid(by, &status, 0);
 	CHECK(status == 0, "%s: the bystander failed", act->name);

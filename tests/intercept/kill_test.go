@@ -41,3 +41,31 @@ func TestKillAtEveryInstruction(t *testing.T) {
 	}
 	t.Logf("%d kills", kills)
 }
+
+// The same of what several processes hold, over the simulator, which lets them: a
+// process stands still while it exports memory, or while it imports what another one
+// has exported and the bystander imports, too.
+func TestKillWhileSharing(t *testing.T) {
+	if sanitized() {
+		t.Skip("the sanitizers' own instructions are not ours to test")
+	}
+	program := compile(t, "stepkill.c")
+	n := simulate(t)
+	for _, act := range []struct {
+		name   string
+		stride int
+	}{{"export", 97}, {"import", 131}} {
+		t.Run(act.name, func(t *testing.T) {
+			c := n.container(4096 * mib)
+			c.t = t
+			out, err := c.runLong(program, act.name, fmt.Sprint(often(act.stride, -360)))
+			var kills, length, blocked int
+			if _, serr := fmt.Sscanf(out, "%d kills in %d instructions, bystander blocked %d ns\n", &kills, &length, &blocked); err != nil || serr != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			waitFor(t, "all bytes to come back", func() bool { return n.gpu().Used == 0 })
+			waitFor(t, "the ledger to be empty", func() bool { return c.swept() == 0 })
+			t.Log(out)
+		})
+	}
+}
