@@ -152,6 +152,11 @@ mutation: build ## Take N wrappers out (10, or all; SEED=, MATCH=, RECORD=file):
 soak: host-setup build ## Start and end containers for FOR=10m, then look for leaks
 	$(Q)$(GO) run ./tests/soak -for $(or $(FOR),10m)
 
+.PHONY: soak-memory
+soak-memory: build ## The full counts of races, kills and short lives at the memory limit (SIMULATED, root, 20 minutes)
+	$(Q)GPUSHARE_TEST_SOAK=1 $(GO) test -count=1 -v -timeout 90m ./tests/intercept \
+		-run 'AtTheEdge|TestKill|TestDeaths|TestStartUpStorm|TestManyForks|TestMoreProcesses|TestShortLives'
+
 .PHONY: bench
 bench: host-setup build ## Cost of being between a program and its (SIMULATED) GPU
 	$(Q)$(GO) run ./tests/bench
