@@ -14,10 +14,13 @@
 // Place of what is known of a module on no GPU in particular.
 #define NOWHERE 63U
 
+// Beside an entry's units: the call may have loaded the code, or not.
+#define MAYBE (1U << 31)
+
 uint64_t gs_code_seen[GS_CODE_SEEN];
 
-// The entry of a module on a GPU: link is the mark of its guess, refs the units that
-// were guessed; it goes with its context. NOWHERE: link is the image's size.
+// The entry of a module on a GPU: link is the mark of its newest guess, refs the units
+// that were guessed; it goes with its context. NOWHERE: link is the image's size.
 static uint64_t key_of(uint64_t owner, unsigned gpu)
 {
 	return owner ^ (uint64_t)gpu << 58;
@@ -54,7 +57,11 @@ static CUresult charge(struct gs_code_use *use)
 	uint64_t unit = unit_of(use->place.gpu), image = use->image, bytes;
 	struct gs_entry e;
 
-	if (!unit || (use->owner && gs_registry_get(GS_KIND_CODE, key_of(use->owner, use->place.gpu), &e)))
+	if (!unit)
+		return CUDA_SUCCESS;
+	// The guess of a call before this one may still stand.
+	if (use->owner && gs_registry_get(GS_KIND_CODE, key_of(use->owner, use->place.gpu), &e) &&
+	    (!(e.refs & MAYBE) || (!use->loads && e.link > gs_settle_done(use->place.gpu))))
 		return CUDA_SUCCESS;
 	if (use->owner && gs_registry_get(GS_KIND_CODE, key_of(use->owner, NOWHERE), &e))
 		image = e.link;
@@ -80,19 +87,23 @@ CUresult gs_code_begin(struct gs_code_use *ret_use, uint64_t owner, bool surely)
 void gs_code_end(const struct gs_code_use *use, CUresult r)
 {
 	unsigned gpu = use->place.gpu;
-	uint64_t unit;
+	uint64_t unit, units;
+	struct gs_entry e;
 
 	if (!use->bytes)
 		return;
 	gs_guess_end(gpu, use->bytes, r == CUDA_SUCCESS);
 	unit = unit_of(gpu);
-	if (r != CUDA_SUCCESS || !use->loads || !use->owner || !unit)
+	if (r != CUDA_SUCCESS || !use->owner || !unit)
 		return;
+	units = use->bytes / unit;
+	if (gs_registry_get(GS_KIND_CODE, key_of(use->owner, gpu), &e) && e.link > gs_settle_done(gpu))
+		units += e.refs & ~MAYBE;
 	put(&(struct gs_entry){
 		.key = key_of(use->owner, gpu),
 		.link = gs_guess_mark(gpu),
 		.ctx = use->place.ctx,
-		.refs = (uint32_t)(use->bytes / unit),
+		.refs = (uint32_t)units | (use->loads ? 0 : MAYBE),
 		.gpu = (uint8_t)gpu,
 		.kind = GS_KIND_CODE,
 	});
@@ -135,7 +146,7 @@ void gs_code_gone(uint64_t owner)
 		if (!gs_registry_take(GS_KIND_CODE, key_of(owner, gpu), &e))
 			continue;
 		any = true;
-		gs_guess_undo(gpu, e.refs * unit_of(gpu), (uint32_t)e.link);
+		gs_guess_undo(gpu, (e.refs & ~MAYBE) * unit_of(gpu), (uint32_t)e.link);
 		gs_guess_given_back(gpu);
 	}
 	if (any)

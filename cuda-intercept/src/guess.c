@@ -219,12 +219,15 @@ bool gs_guess_wait(unsigned gpu)
 {
 	int saved = errno;
 	const uint32_t *word = &gs_self.limits->gpu[gpu].settle_done;
-	uint64_t start = gs_os_now(), last = atomic_load(&given_up);
+	uint64_t start, last = atomic_load(&given_up);
 	uint32_t done = gs_settle_done(gpu);
 	bool came = false;
 
+	if (!due(gpu))
+		return false;
+	start = gs_os_now();
 	// Without a daemon, or a figure of the driver's, none will come.
-	if (!due(gpu) || (last && start - last < PATIENCE_NS))
+	if (last && start - last < PATIENCE_NS)
 		return false;
 	ring(gpu);
 	while (!came && gs_os_now() - start < WAIT_NS) {

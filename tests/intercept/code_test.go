@@ -4,10 +4,9 @@
 package intercept
 
 import (
+	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/gpushare/gpushare/limiter/region"
 )
 
 // growing starts a node whose card takes memory for code, stacks and graphs, as
@@ -17,20 +16,13 @@ func growing(t *testing.T) *node {
 	return simulateGPUs(t, 1, "--profile", "h100")
 }
 
-// growingLimit is the limit on that card, with what a calibration finds there.
-func (n *node) growingLimit(bytes uint64) region.GPULimit {
-	g := n.limit(0, bytes)
-	g.BlockBytes, g.ModuleBytes, g.StackThreads, g.GraphNodeBytes = 2*mib, 2*mib, 270336, 10486
-	return g
-}
-
 // What calls make the driver take without saying how much, at the limit:
 // cuda-intercept/test/code.c.
 func TestCode(t *testing.T) {
 	n := growing(t)
 	program := compile(t, "code.c")
 	for _, mode := range []string{"LAZY", "EAGER"} {
-		c := n.containerOn(n.growingLimit(2048 * mib))
+		c := n.container(2048 * mib)
 		c.env = append(c.env, "CUDA_MODULE_LOADING="+mode)
 		args := []string{filepath.Join(t.TempDir(), "k.ptx")}
 		if mode == "EAGER" {
@@ -39,5 +31,14 @@ func TestCode(t *testing.T) {
 		if out, err := c.run(program, args...); err != nil || out != "" {
 			t.Errorf("%s: %v\n%s", mode, err, out)
 		}
+	}
+}
+
+// What an image tells of its size: cuda-intercept/test/image.c.
+func TestImages(t *testing.T) {
+	src := filepath.Join(root(t), "cuda-intercept/src")
+	program := compile(t, "image.c", "-I", src, filepath.Join(src, "image.c"))
+	if out, err := exec.Command(program).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -31,6 +31,7 @@ type node struct {
 	bin string
 	// card tells that its driver takes memory as a real one does, in blocks.
 	card bool
+	h100 bool // all of its cards are
 }
 
 type gpuStatus struct {
@@ -73,6 +74,7 @@ func simulateGPUs(t *testing.T, gpus int, flags ...string) *node {
 	for i, arg := range args[1:] {
 		if args[i] == "--profile" {
 			n.card = arg != "exact" && arg != "null"
+			n.h100 = arg == "h100"
 		}
 	}
 	cmd := exec.Command(n.bin, args...)
@@ -127,6 +129,9 @@ func (n *node) limit(gpu int, bytes uint64) region.GPULimit {
 	if n.card {
 		g.BlockBytes = 2 * mib
 	}
+	if n.h100 { // as TestCalibration finds it
+		g.ModuleBytes, g.StackThreads, g.GraphNodeBytes = 2*mib, 132*2048, 10486
+	}
 	uuid := n.gpus()[gpu].UUID
 	id, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(uuid, "GPU-"), "-", ""))
 	if err != nil || copy(g.UUID[:], id) != 16 {
@@ -157,10 +162,20 @@ func (c *container) ledger() []uint64 {
 		c.t.Fatal(err)
 	}
 	var sums []uint64
-	for _, g := range u.GPU {
-		sums = append(sums, g.Bytes)
+	for i, g := range u.GPU {
+		sums = append(sums, standing(g, c.limits.GPU(i)))
 	}
 	return sums
+}
+
+// standing is what is charged: what is announced, guesses that nobody has looked at,
+// and growth.
+func standing(u region.GPUUsage, page region.GPULimit) uint64 {
+	sum := u.Bytes + page.Growth
+	if u.GuessMark > page.SettleDone {
+		sum += u.Guess
+	}
+	return sum
 }
 
 // held is a program that runs until it is let go or killed.

@@ -90,77 +90,73 @@ static CUresult make_module(void)
 	return W(cuModuleLoadData)(&module, ptx);
 }
 
-static CUresult end_module(void)
-{
-	return W(cuModuleUnload)(module);
-}
-
 static CUresult make_library(void)
 {
 	return W(cuLibraryLoadData)(&library, ptx, NULL, NULL, 0, NULL, NULL, 0) ?:
 	       CU(cuLibraryGetKernel)(&kernel, library, "k");
 }
 
-static CUresult end_library(void)
+// A use whose call fails leaves no module behind.
+static CUresult used(CUresult r, CUresult made)
 {
-	return W(cuLibraryUnload)(library);
+	if (made == CUDA_SUCCESS && r != CUDA_SUCCESS) {
+		if (module)
+			W(cuModuleUnload)(module);
+		if (library)
+			W(cuLibraryUnload)(library);
+	}
+	if (r != CUDA_SUCCESS) {
+		module = NULL;
+		library = NULL;
+	}
+	return made ?: r;
 }
 
-// What is got stays until the module goes.
-static CUresult kept(void *out __attribute__((unused)))
-{
-	return CUDA_SUCCESS;
-}
+// USE makes the take of a call that uses a fresh module or library.
+#define USE(name, make, call)                                                           \
+	static CUresult name(void *out, size_t bytes __attribute__((unused)))           \
+	{                                                                               \
+		CUresult made = make();                                                 \
+											\
+		(void)out;                                                              \
+		return used(made == CUDA_SUCCESS ? call : made, made);                  \
+	}                                                                               \
+	_Static_assert(1, "")
 
-static CUresult get_function(void *out, size_t bytes __attribute__((unused)))
-{
-	return W(cuModuleGetFunction)(out, module, "k");
-}
-
-static CUresult get_global(void *out, size_t bytes __attribute__((unused)))
-{
-	return W(cuModuleGetGlobal_v2)(out, (size_t *)out + 1, module, "g");
-}
-
+USE(get_function, make_module, W(cuModuleGetFunction)(out, module, "k"));
+USE(get_global, make_module, W(cuModuleGetGlobal_v2)(out, (size_t *)out + 1, module, "g"));
 // Addresses are beyond what this one's result can hold.
-static CUresult get_global_v1(void *out, size_t bytes __attribute__((unused)))
+USE(get_global_v1, make_module, W(cuModuleGetGlobal)(NULL, out, module, "g"));
+USE(library_global, make_library, W(cuLibraryGetGlobal)(out, (size_t *)out + 1, library, "g"));
+USE(library_managed, make_library, W(cuLibraryGetManaged)(out, (size_t *)out + 1, library, "g"));
+USE(library_module, make_library, W(cuLibraryGetModule)(out, library));
+USE(kernel_function, make_library, W(cuKernelGetFunction)(out, kernel));
+USE(load_function, make_library, W(cuFuncLoad)((CUfunction)(void *)kernel));
+
+static CUresult end_module(void *out __attribute__((unused)))
 {
-	return W(cuModuleGetGlobal)(NULL, out, module, "g");
+	CUresult r = W(cuModuleUnload)(module);
+
+	module = NULL;
+	return r;
 }
 
-static CUresult library_global(void *out, size_t bytes __attribute__((unused)))
+static CUresult end_library(void *out __attribute__((unused)))
 {
-	return W(cuLibraryGetGlobal)(out, (size_t *)out + 1, library, "g");
+	CUresult r = W(cuLibraryUnload)(library);
+
+	library = NULL;
+	return r;
 }
 
-static CUresult library_managed(void *out, size_t bytes __attribute__((unused)))
-{
-	return W(cuLibraryGetManaged)(out, (size_t *)out + 1, library, "g");
-}
-
-static CUresult library_module(void *out, size_t bytes __attribute__((unused)))
-{
-	return W(cuLibraryGetModule)(out, library);
-}
-
-static CUresult kernel_function(void *out, size_t bytes __attribute__((unused)))
-{
-	return W(cuKernelGetFunction)(out, kernel);
-}
-
-static CUresult load_function(void *out __attribute__((unused)), size_t bytes __attribute__((unused)))
-{
-	return W(cuFuncLoad)((CUfunction)(void *)kernel);
-}
-
-WALK(cuModuleGetFunction, make_module, get_function, kept, end_module);
-WALK(cuModuleGetGlobal, make_module, get_global_v1, kept, end_module);
-WALK(cuModuleGetGlobal_v2, make_module, get_global, kept, end_module);
-WALK(cuLibraryGetGlobal, make_library, library_global, kept, end_library);
-WALK(cuLibraryGetManaged, make_library, library_managed, kept, end_library);
-WALK(cuLibraryGetModule, make_library, library_module, kept, end_library);
-WALK(cuKernelGetFunction, make_library, kernel_function, kept, end_library);
-WALK(cuFuncLoad, make_library, load_function, kept, end_library);
+WALK(cuModuleGetFunction, NULL, get_function, end_module, NULL);
+WALK(cuModuleGetGlobal, NULL, get_global_v1, end_module, NULL);
+WALK(cuModuleGetGlobal_v2, NULL, get_global, end_module, NULL);
+WALK(cuLibraryGetGlobal, NULL, library_global, end_library, NULL);
+WALK(cuLibraryGetManaged, NULL, library_managed, end_library, NULL);
+WALK(cuLibraryGetModule, NULL, library_module, end_library, NULL);
+WALK(cuKernelGetFunction, NULL, kernel_function, end_library, NULL);
+WALK(cuFuncLoad, NULL, load_function, end_library, NULL);
 
 // ---- limits -------------------------------------------------------------------
 
