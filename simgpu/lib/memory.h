@@ -67,6 +67,7 @@ struct sg_block {
     bool shared;      /* a mapping of a memory file */
     bool keyed;       /* key is known */
     size_t live;      /* bytes given out */
+    size_t need;      /* of a pool that keeps nothing: bytes that it was taken for */
     struct sg_hole *holes;
     struct sg_block *next;
     unsigned char key[SG_KEY_BYTES];

@@ -71,7 +71,7 @@ static bool shrink(CUmemoryPool p, uint64_t keep)
             continue;
         }
         *at = b->next;
-        p->reserved -= b->size;
+        p->reserved -= p->chunk ? b->size : b->need;
         sg_block_free(b);
         any = true;
     }
@@ -213,6 +213,7 @@ static CUresult grow(CUmemoryPool p, size_t need)
     __atomic_store_n(&in_use, 1, __ATOMIC_RELAXED);
     sg_lock();
     b->pool = p;
+    b->need = p->chunk ? 0 : need;
     b->next = p->blocks;
     p->blocks = b;
     p->reserved += p->chunk ? b->size : need;
@@ -251,7 +252,8 @@ static CUresult alloc_from(CUmemoryPool p, CUstream s, size_t n, CUdeviceptr *re
     for (unsigned tries = 0; r == CUDA_SUCCESS; tries++) {
         m.base = p->chunk ? part(p, m.mapped, s, p->reuse[2], &m.block) : 0;
         for (struct sg_block *b = p->blocks; !p->chunk && b && !m.base; b = b->next) {
-            if (!b->live && (m.base = sg_block_take(b, b->size)))
+            /* Threads that come at once each take their own. */
+            if (!b->live && b->need == m.mapped && (m.base = sg_block_take(b, b->size)))
                 m.block = b;
         }
         if (m.base)
