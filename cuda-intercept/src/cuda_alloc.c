@@ -176,7 +176,10 @@ CUresult gs_cu_free_v1(GS_FN(cuMemFree) real, CUdeviceptr_v1 ptr)
 {
 	struct gs_entry e;
 	bool known = gs_attached() && gs_registry_take(GS_KIND_POINTER, ptr, &e);
-	CUresult r = real(ptr);
+	CUresult r;
 
+	if (known)
+		gs_pool_freeing(&e);
+	r = real(ptr);
 	return known ? gs_pool_freed(&e, r) : r;
 }

@@ -245,8 +245,11 @@ CUresult gs_cu_free_async(GS_FN(cuMemFreeAsync) real, CUdeviceptr ptr, CUstream 
 	bool per_thread = real == gs_cuda_real.cuMemFreeAsync_ptsz;
 	struct gs_entry e;
 	bool known = gs_attached() && gs_registry_take(GS_KIND_POINTER, ptr, &e);
-	CUresult r = real(ptr, stream);
+	CUresult r;
 
+	if (known)
+		gs_pool_freeing(&e);
+	r = real(ptr, stream);
 	return known ? gs_pool_freed_on(&e, r, gs_stream_key(stream, per_thread)) : r;
 }
 

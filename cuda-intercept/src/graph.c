@@ -135,6 +135,7 @@ static void made(CUgraphExec exec, const struct gs_graph_need *need)
 // What this process's executable graphs cost on each GPU by the guess. The driver
 // takes it in blocks, so most of them cost nothing more.
 static _Atomic(uint64_t) guessed[GS_MAX_GPUS];
+static _Atomic(uint64_t) owed[GS_MAX_GPUS]; // of it, to be taken back
 
 static uint64_t cost_of(unsigned gpu, uint64_t nodes)
 {
@@ -154,6 +155,7 @@ static uint64_t blocks(unsigned gpu, uint64_t at, uint64_t n)
 CUresult gs_graph_make_begin(struct gs_graph_making *making, CUgraph graph)
 {
 	struct gs_place place;
+	uint64_t at;
 	CUdevice dev;
 
 	gs_graph_need_of(graph, &making->need);
@@ -167,11 +169,26 @@ CUresult gs_graph_make_begin(struct gs_graph_making *making, CUgraph graph)
 	    dev >= 0 && dev < GS_DEVICES)
 		making->need.devices |= 1ULL << dev;
 	making->cost = cost_of(place.gpu, making->need.nodes);
-	making->bytes = blocks(place.gpu, atomic_fetch_add(&guessed[place.gpu], making->cost), making->cost);
-	if (gs_guess_begin(place.gpu, making->bytes) == 0)
-		return CUDA_SUCCESS;
-	atomic_fetch_sub(&guessed[place.gpu], making->cost);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	// Charged before others can count on the block that it begins.
+	do {
+		if (making->bytes)
+			gs_guess_end(place.gpu, making->bytes, false);
+		at = atomic_load(&guessed[place.gpu]);
+		making->bytes = blocks(place.gpu, at, making->cost);
+		if (gs_guess_begin(place.gpu, making->bytes) < 0)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	} while (!atomic_compare_exchange_strong(&guessed[place.gpu], &at, at + making->cost));
+	return CUDA_SUCCESS;
+}
+
+// unmake takes a cost back, and the blocks that the others do not need.
+static void unmake(unsigned gpu, uint64_t cost, uint32_t mark)
+{
+	uint64_t left = atomic_fetch_sub(&guessed[gpu], cost) - cost, bytes;
+
+	// What stands in a guess of another thread that has not ended goes with the next.
+	bytes = blocks(gpu, left, cost) + atomic_exchange(&owed[gpu], 0);
+	atomic_fetch_add(&owed[gpu], gs_guess_undo(gpu, bytes, mark));
 }
 
 void gs_graph_make_end(struct gs_graph_making *making, CUgraphExec exec, CUresult r)
@@ -183,13 +200,13 @@ void gs_graph_make_end(struct gs_graph_making *making, CUgraphExec exec, CUresul
 		.kind = GS_KIND_EXEC,
 	};
 
-	gs_guess_end(making->gpu, making->bytes, r == CUDA_SUCCESS);
+	gs_guess_end(making->gpu, making->bytes, true);
+	e.link = gs_guess_mark(making->gpu);
 	if (r != CUDA_SUCCESS) {
-		atomic_fetch_sub(&guessed[making->gpu], making->cost);
+		unmake(making->gpu, making->cost, (uint32_t)e.link);
 		return;
 	}
 	made(exec, &making->need);
-	e.link = gs_guess_mark(making->gpu);
 	if (making->cost)
 		gs_registry_put(&e, &old);
 }
@@ -202,9 +219,7 @@ void gs_graph_gone(CUgraphExec exec)
 		if (gs_registry_take(GS_KIND_GRAPH, key_of(exec, dev), &e))
 			gs_graph_settle(dev);
 	if (gs_registry_take(GS_KIND_EXEC, (uintptr_t)exec, &e)) {
-		uint64_t left = atomic_fetch_sub(&guessed[e.gpu], e.bytes) - e.bytes;
-
-		gs_guess_undo(e.gpu, blocks(e.gpu, left, e.bytes), (uint32_t)e.link);
+		unmake(e.gpu, e.bytes, (uint32_t)e.link);
 		gs_guess_given_back(e.gpu);
 	}
 }
@@ -233,27 +248,14 @@ static struct gs_pool *pool_of(CUdevice dev)
 	return gs_pool_at(none - 1);
 }
 
-// sure tells whether a launch of a graph takes nothing: the last launch on the device
-// was its own, and nothing was given back since.
-static bool sure(struct gs_pool *p, const struct gs_entry *e)
-{
-	bool same;
-
-	pthread_mutex_lock(&gs_pool_lock);
-	same = !p->calls && e->link && e->link == p->epoch;
-	pthread_mutex_unlock(&gs_pool_lock);
-	return same;
-}
-
 // enter charges for one more device; link is the epoch of the graph's last launch.
 static CUresult enter(struct gs_graph_call *call, CUdevice dev, uint64_t bytes, const struct gs_entry *e)
 {
 	struct gs_pool_call *c = &call->calls[__builtin_popcountll(call->devices)];
 
 	*c = (struct gs_pool_call){.pool = pool_of(dev), .bytes = bytes, .bound = bytes, .stream = GS_STREAM_NONE};
-	if (c->pool && e && sure(c->pool, e)) {
-		gs_pool_enter_sure(c);
-	} else if (!c->pool || gs_pool_enter(c) < 0) {
+	// The last launch on the device was its own, and nothing was given back since.
+	if ((!c->pool || !e || !gs_pool_enter_sure(c, (uint32_t)e->link)) && (!c->pool || gs_pool_enter(c) < 0)) {
 		gs_graph_leave(call, CUDA_ERROR_OUT_OF_MEMORY);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -337,6 +339,8 @@ void gs_graphs_forked(void)
 	atomic_store(&devices_used, 0);
 	for (int i = 0; i < GS_DEVICES; i++)
 		atomic_store(&pools[i], 0);
-	for (unsigned i = 0; i < GS_MAX_GPUS; i++)
+	for (unsigned i = 0; i < GS_MAX_GPUS; i++) {
 		atomic_store(&guessed[i], 0);
+		atomic_store(&owed[i], 0);
+	}
 }

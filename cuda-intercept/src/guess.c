@@ -174,7 +174,7 @@ void gs_guess_end(unsigned gpu, uint64_t bytes, bool happened)
 		ring(gpu);
 }
 
-void gs_guess_undo(unsigned gpu, uint64_t bytes, uint32_t mark)
+uint64_t gs_guess_undo(unsigned gpu, uint64_t bytes, uint32_t mark)
 {
 	pthread_mutex_lock(&lock);
 	prune(gpu);
@@ -187,10 +187,13 @@ void gs_guess_undo(unsigned gpu, uint64_t bytes, uint32_t mark)
 
 			subtract(gpu, n);
 			e->bytes -= n;
-			bytes = 0;
+			bytes -= n;
 		}
 	}
+	if (!under_way || mark <= gs_settle_done(gpu))
+		bytes = 0;
 	pthread_mutex_unlock(&lock);
+	return bytes;
 }
 
 void gs_guess_given_back(unsigned gpu)

@@ -25,8 +25,9 @@ void gs_guess_end(unsigned gpu, uint64_t bytes, bool happened);
 uint32_t gs_guess_mark(unsigned gpu);
 
 // gs_guess_undo takes a guess back that ended at mark, if nobody has looked since:
-// what it was made for is gone.
-void gs_guess_undo(unsigned gpu, uint64_t bytes, uint32_t mark);
+// what it was made for is gone. It returns the bytes that another guess, which has not
+// ended yet, stands for.
+uint64_t gs_guess_undo(unsigned gpu, uint64_t bytes, uint32_t mark);
 
 // gs_guess_given_back asks the daemon for a look: the driver has given memory back
 // whose size no call tells.

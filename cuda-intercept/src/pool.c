@@ -57,6 +57,7 @@ static void note_figure(struct gs_pool *p, uint64_t figure)
 		p->epoch++;
 	}
 	p->known = figure;
+	p->stale = false;
 }
 
 // ---- under pressure -----------------------------------------------------------
@@ -126,7 +127,7 @@ static void join_locked(struct gs_pool_call *c, uint64_t charged)
 	struct gs_pool *p = c->pool;
 
 	c->charged = charged;
-	c->alone = p->calls == 0;
+	c->alone = p->calls == 0 && !p->stale;
 	c->known = p->known;
 	c->answers = p->answers;
 	p->charged += charged;
@@ -240,10 +241,16 @@ int gs_pool_enter(struct gs_pool_call *call)
 	}
 }
 
-void gs_pool_enter_sure(struct gs_pool_call *call)
+bool gs_pool_enter_sure(struct gs_pool_call *call, uint32_t epoch)
 {
-	call->claim = false;
-	join(call, 0, true);
+	struct gs_pool *p = call->pool;
+
+	pthread_mutex_lock(&gs_pool_lock);
+	call->claim = epoch && !p->calls && p->epoch == epoch;
+	if (call->claim)
+		join_locked(call, 0);
+	pthread_mutex_unlock(&gs_pool_lock);
+	return call->claim;
 }
 
 // ---- afterwards ---------------------------------------------------------------
@@ -327,6 +334,7 @@ int gs_pool_leave(struct gs_pool_call *call, CUdeviceptr ptr, bool undoable)
 				p->claimed = 0;
 			if (ptr) {
 				p->live += call->bytes;
+				p->granted++;
 				gs_piece_cut(p, ptr, call->bytes);
 			}
 			if (told && p->answers == answers) {
@@ -335,6 +343,8 @@ int gs_pool_leave(struct gs_pool_call *call, CUdeviceptr ptr, bool undoable)
 				    answers == call->answers)
 					ended_locked(call, ptr, figure);
 				note_figure(p, figure);
+			} else {
+				p->stale = true;
 			}
 			p->answers++;
 		}
@@ -343,7 +353,8 @@ int gs_pool_leave(struct gs_pool_call *call, CUdeviceptr ptr, bool undoable)
 			break;
 		if (shortage(p, more, undoable) < 0) {
 			pthread_mutex_lock(&gs_pool_lock);
-			if (call->alone && p->calls == 1 && !p->capped)
+			if (call->alone && p->calls == 1 && !p->capped && p->kind == GS_POOL_DEVICE &&
+			    p->answers == call->answers)
 				gs_pool_learn(p->gpu, call->bytes, figure > call->known ? figure - call->known : 0);
 			p->unsure |= call->claim;
 			pthread_mutex_unlock(&gs_pool_lock);

@@ -39,8 +39,9 @@ uint64_t gs_pool_bound(const struct gs_pool *pool, uint64_t bytes);
 // returns 0, or -ENOMEM with nothing charged and a denial counted.
 int gs_pool_enter(struct gs_pool_call *call);
 
-// gs_pool_enter_sure is the same for a call that surely takes nothing.
-void gs_pool_enter_sure(struct gs_pool_call *call);
+// gs_pool_enter_sure is the same, uncharged, for a call that takes nothing if epoch is
+// still the pool's and no call is under way; else it returns false.
+bool gs_pool_enter_sure(struct gs_pool_call *call, uint32_t epoch);
 
 // gs_pool_leave brings the pool to the driver's figure. ptr is what was allocated, 0
 // for nothing. With undoable it may return -ENOMEM, with the call still under way:
@@ -62,6 +63,9 @@ void gs_pool_settle(struct gs_pool *pool);
 // gs_pool_freed ends the freeing of any pointer: the entry was taken out before the
 // driver was asked, which answered r. It returns r. stream is as in gs_piece.
 CUresult gs_pool_freed(const struct gs_entry *entry, CUresult r);
+// gs_pool_freeing is called before the driver is asked: what is freed can be used again
+// if nobody was given memory meanwhile.
+void gs_pool_freeing(struct gs_entry *entry);
 CUresult gs_pool_freed_on(const struct gs_entry *entry, CUresult r, uint64_t stream);
 
 // gs_pools_charge is the last resort of gs_charge: it waits for what other threads

@@ -179,6 +179,25 @@ static void freed_last(struct gs_pool *p, uint64_t stream)
 	gs_ledger_refund(p->gpu, gone);
 }
 
+// The pool of an entry, NULL for memory of none.
+static struct gs_pool *pool_of(const struct gs_entry *entry)
+{
+	if (!entry->link || entry->link > atomic_load(&gs_pools_high))
+		return NULL;
+	return gs_pool_at((uint32_t)entry->link - 1);
+}
+
+void gs_pool_freeing(struct gs_entry *entry)
+{
+	struct gs_pool *p = pool_of(entry);
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&gs_pool_lock);
+	entry->refs = p->calls ? 0 : p->granted + 1;
+	pthread_mutex_unlock(&gs_pool_lock);
+}
+
 CUresult gs_pool_freed_on(const struct gs_entry *entry, CUresult r, uint64_t stream)
 {
 	struct gs_entry old;
@@ -190,16 +209,16 @@ CUresult gs_pool_freed_on(const struct gs_entry *entry, CUresult r, uint64_t str
 		gs_registry_put(entry, &old);
 		return r;
 	}
-	if (!entry->link || entry->link > atomic_load(&gs_pools_high)) {
-		gs_entry_refund(entry); // of no pool
+	p = pool_of(entry);
+	if (!p) {
+		gs_entry_refund(entry);
 		return r;
 	}
-	p = gs_pool_at((uint32_t)entry->link - 1);
 	steps = gs_pool_steps(p->gpu);
 	pthread_mutex_lock(&gs_pool_lock);
 	p->live -= entry->bytes < p->live ? entry->bytes : p->live;
 	destroyed = p->destroyed;
-	if (steps && !destroyed)
+	if (steps && !destroyed && !p->calls && entry->refs == p->granted + 1)
 		gs_piece_add(p, entry->key, entry->bytes, stream);
 	if (destroyed && !steps) {
 		less = p->charged > p->live ? p->charged - p->live : 0;

@@ -170,6 +170,6 @@ bool gs_piece_fits(const struct gs_pool *pool, uint64_t bytes, uint64_t stream)
 void gs_piece_open(struct gs_pool *pool, uint64_t stream, bool all)
 {
 	for (uint32_t i = 0; i < pool->npieces; i++)
-		if (all || pool->pieces[i].stream == stream)
+		if (all || (pool->pieces[i].stream == stream && stream < GS_STREAM_NONE))
 			pool->pieces[i].stream = GS_STREAM_ANY;
 }

@@ -49,6 +49,7 @@ struct gs_pool {
 	bool capped;  // has a maximum: the last growth may be smaller
 	bool strict;  // only the stream that freed a piece may use it
 	bool unsure;  // it grew where a piece should have done
+	bool stale;   // known is older than the last allocation
 	uint64_t live;	  // bytes that the program has allocated from it
 	uint64_t charged;
 	uint64_t coming;  // most that the calls under way can add
@@ -57,6 +58,7 @@ struct gs_pool {
 	uint32_t calls;	  // under way
 	uint32_t users;	  // threads in a driver call of ours with its handle
 	uint32_t answers; // counts changes of charged by the driver's figure
+	uint32_t granted; // counts allocations
 	uint32_t epoch;	  // of graphs: counts launches and trims
 	uint32_t npieces;
 	uint64_t leaves_by; // the stream of the last free of a destroyed pool

@@ -241,7 +241,7 @@ static void *ride(void *arg)
 				break;
 			bytes += (size_t)rand_r(&r->seed) % bytes;
 			if (what < 10)
-				code = CU(cuMemAlloc_v2)(&held[at], bytes);
+				code = CU(cuMemAlloc_v2)(&held[at], (bytes + 2 * MIB - 1) & ~(2 * MIB - 1)); // whole blocks
 			else if (what < 40)
 				code = CU(cuMemAllocAsync)(&held[at], bytes, s);
 			else

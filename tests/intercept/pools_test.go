@@ -203,3 +203,127 @@ func TestPools(t *testing.T) {
 		p.settled("loops", 0)
 	})
 }
+
+// TestPoolsNearTheLimit: a pool that has no room to grow serves what fits in its pieces.
+func TestPoolsNearTheLimit(t *testing.T) {
+	const limit = 4 * cardStep
+	onProfiles(t, limit, func(t *testing.T, p *pooler) {
+		p.want(0, "pool 0 0 0")
+		p.want(0, "stream 1 0")
+		// As many small ones as the limit holds, the last step's rest included.
+		for i := range 32 {
+			p.want(0, "alloc %d %d 0 1", i, 4*mib)
+		}
+		p.settled("full", limit)
+		p.want(2, "alloc 40 512 0 1")
+		// What a stream has freed it can have again; other memory cannot, for the
+		// blocks are in use.
+		for i := range 8 {
+			p.want(0, "free %d 1", 4*i)
+		}
+		if p.card {
+			p.settled("pieces", limit)
+			p.want(2, "linear 40 %d", p.grain)
+			for i := range 8 {
+				p.want(0, "alloc %d %d 0 1", 4*i, 4*mib)
+			}
+			p.want(2, "alloc 40 %d 0 1", 4*mib)
+			// Another stream has them when the first was waited for.
+			p.want(0, "free 0 1")
+			p.want(0, "free 1 1")
+			p.want(0, "sync 1")
+			p.want(0, "alloc 0 %d 0 0", 4*mib)
+			p.want(0, "alloc 1 %d 0 0", 4*mib)
+		}
+		for i := range 32 {
+			if p.card || i%4 != 0 {
+				p.want(0, "free %d 1", i)
+			}
+		}
+		p.want(0, "sync -1")
+		p.settled("all freed", 0)
+	})
+}
+
+// TestPoolsOfEveryKind: many pools, capped ones, destroyed ones, those of another GPU.
+func TestPoolsOfEveryKind(t *testing.T) {
+	const limit = 512 * mib
+	onProfiles(t, limit, func(t *testing.T, p *pooler) {
+		// A destroyed pool holds what its allocations lie in.
+		p.want(0, "pool 0 0 0")
+		p.want(0, "keep 0")
+		p.want(0, "alloc 0 %d 0 0", 40*mib)
+		p.want(0, "alloc 1 %d 0 0", mib)
+		p.want(0, "destroy 0")
+		p.want(0, "free 0 0")
+		p.want(0, "freesync 1")
+		p.settled("destroyed", 0)
+		// A capped one says itself when it is full.
+		p.want(0, "pool 0 0 %d", 8*mib)
+		p.want(0, "alloc 0 %d 0 0", 8*mib)
+		p.want(2, "alloc 1 %d 0 0", 4*mib)
+		p.want(0, "free 0 0")
+		p.want(0, "destroy 0")
+		p.settled("capped", 0)
+		// More of them than any table was made for.
+		const many = 200
+		for i := range many {
+			p.want(0, "pool %d 0 0", i)
+			p.want(0, "keep %d", i)
+			p.want(0, "alloc %d %d %d 0", 0, 2*mib, i)
+			p.want(0, "free 0 0")
+		}
+		p.want(0, "linear 0 %d", limit) // all gave way
+		p.want(0, "freesync 0")
+		for i := range many {
+			p.want(0, "destroy %d", i)
+		}
+		p.settled("many", 0)
+		// A pool of the other GPU is charged there, whichever context is current.
+		p.want(0, "pool 0 1 0")
+		p.want(0, "stream 1 1")
+		p.want(0, "device 0")
+		p.want(0, "linear 0 %d", limit)
+		p.want(0, "alloc 1 %d 0 0", limit)
+		p.want(2, "alloc 2 512 0 0")
+		p.want(2, "alloc 2 512 -1 1") // its stream's device's pool
+		p.want(0, "freesync 1")
+		p.want(0, "alloc 1 %d -1 1", limit)
+		p.want(2, "alloc 2 512 0 0")
+		p.want(0, "free 1 1")
+		p.want(0, "freesync 0")
+		p.want(0, "destroy 0")
+		// A pool that is current, and destroyed as such.
+		p.want(0, "pool 0 0 0")
+		p.want(0, "set 0 0")
+		p.want(0, "alloc 0 %d -1 0", limit)
+		p.want(2, "alloc 1 512 -1 0")
+		p.want(0, "free 0 0")
+		p.want(0, "destroy 0")
+		p.want(0, "alloc 0 %d -1 0", limit)
+		p.want(0, "freesync 0")
+		p.want(0, "sync -1")
+		p.settled("current", 0)
+	})
+}
+
+// TestPoolsOfManyThreads: eight threads that take and give from pools and graphs at
+// random, at the limit: never more than the limit, and nothing left over.
+func TestPoolsOfManyThreads(t *testing.T) {
+	const limit, threads, ops = 512 * mib, 8, 50_000
+	onProfiles(t, limit, func(t *testing.T, p *pooler) {
+		// Small buffers of the gate and of graphs are not what is counted here.
+		p.want(0, "sync -1")
+		var wrong, granted, refused int
+		line := p.line("storm %d %d %d", threads, ops, 1)
+		if _, err := fmt.Sscan(line, &wrong, &granted, &refused); err != nil || wrong != 0 {
+			t.Fatalf("%q: %v", line, err)
+		}
+		p.agree("storm")
+		p.settled("storm", 0)
+		if granted < ops/10 || refused == 0 {
+			t.Errorf("granted %d, refused %d: not at the limit", granted, refused)
+		}
+		t.Logf("SIMULATED: granted %d, refused %d, high-water mark %d of %d", granted, refused, p.n.gpu().High, p.limit)
+	})
+}
