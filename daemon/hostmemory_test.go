@@ -121,6 +121,22 @@ func TestHostMemoryCaps(t *testing.T) {
 	}
 }
 
+// What was refused was refused in both places, and the event says so.
+func TestHostMemoryInDenials(t *testing.T) {
+	w := newWorld(t)
+	w.m.Close()
+	w.policy.HostMemoryBytes = 10 * gib
+	w.start()
+	w.mustClaim("a", v1.Request{Memory: "1Gi", HostMemory: "2Gi", GPU: "0"})
+	w.m.countDenied(w.m.containers["a"], region.Usage{
+		GPU: []region.GPUUsage{{Bytes: gib, GPUAccount: region.GPUAccount{Denied: 1, DeniedBytes: gib}}}, HostBytes: gib,
+	})
+	const want = "1 GiB in use now, and 1 GiB of 2 GiB of host memory, 1 GiB refused in all"
+	if text, _ := json.Marshal(w.m.recent("a", 1)); !strings.Contains(string(text), want) {
+		t.Errorf("%s, want %q", text, want)
+	}
+}
+
 // A change is in the page at once; below what is in use only softly.
 func TestHostMemoryIsChanged(t *testing.T) {
 	w := newWorld(t)

@@ -123,8 +123,12 @@ func (m *Manager) countDenied(c *container, u region.Usage) {
 		}
 		c.seen.deniedAt = time.Now()
 		g := c.rec.GPUs[i]
-		e := m.eventLocked(c, v1.EventDenied, "%d allocations refused on GPU %d at its limit of %s, %s in use now, %s refused in all; more: gpushare set %s --gpu-memory …",
-			a.Denied-before, g.Index, quantity.FormatBytes(g.MemoryBytes), quantity.FormatBytes(a.Bytes), quantity.FormatBytes(a.DeniedBytes), m.nameLocked(c))
+		beside := ""
+		if host := c.rec.HostMemoryBytes; host > 0 {
+			beside = fmt.Sprintf(", and %s of %s of host memory", quantity.FormatBytes(u.HostBytes), quantity.FormatBytes(host))
+		}
+		e := m.eventLocked(c, v1.EventDenied, "%d allocations refused on GPU %d at its limit of %s, %s in use now%s, %s refused in all; more: gpushare set %s --gpu-memory …",
+			a.Denied-before, g.Index, quantity.FormatBytes(g.MemoryBytes), quantity.FormatBytes(a.Bytes), beside, quantity.FormatBytes(a.DeniedBytes), m.nameLocked(c))
 		index := g.Index
 		e.GPU = &index
 		m.events.Add(e)
