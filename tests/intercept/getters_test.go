@@ -24,7 +24,11 @@ func TestSMI06OnlyMemoryProcessesAndUse(t *testing.T) {
 	source, names := getters(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "getters")
-	cmd := exec.Command("gcc", "-xc", "-std=gnu17", "-D_GNU_SOURCE", "-I", filepath.Join(root(t), "cuda-intercept/include"), "-o", program, "-", "-ldl")
+	args := []string{"-xc", "-std=gnu17", "-D_GNU_SOURCE", "-I", filepath.Join(root(t), "cuda-intercept/include"), "-o", program, "-", "-ldl"}
+	if sanitized() {
+		args = append(args, "-fsanitize="+sanitizer())
+	}
+	cmd := exec.Command("gcc", args...)
 	cmd.Stdin = strings.NewReader(source)
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v\n%s", err, msg)

@@ -128,6 +128,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t dev, nvmlProcessUtiliz
 					       .timeStamp = since});
 }
 
+#ifndef STANDIN_OLD // as before 12.4
 nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t dev, nvmlProcessesUtilizationInfo_t *info)
 {
 	(void)dev;
@@ -137,6 +138,7 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t dev, nvmlProcess
 					       .jpgUtil = figure(i) + 4, .ofaUtil = figure(i) + 5,
 					       .timeStamp = info->lastSeenTimeStamp});
 }
+#endif
 
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t dev, unsigned int *n, unsigned int *list)
 {
