@@ -84,7 +84,7 @@ func (m *Manager) settleLoop() {
 // round is due at the latest.
 func (m *Manager) settleRound(ctx context.Context) time.Duration {
 	all := m.entries()
-	var due []entry
+	var due, soon []entry
 	wait := settleEvery
 	for _, e := range all {
 		switch d := e.c.lookDue(m.now()); {
@@ -92,11 +92,16 @@ func (m *Manager) settleRound(ctx context.Context) time.Duration {
 			due = append(due, e)
 		case d > 0:
 			wait = min(wait, d)
+			if d < settleIdle/2 && e.c.mayLook(m.now()) {
+				soon = append(soon, e)
+			}
 		}
 	}
 	if len(due) == 0 {
 		return wait
 	}
+	// The driver is asked once for all.
+	due = append(due, soon...)
 	m.look(ctx, due, all)
 	for _, e := range due {
 		if d := e.c.lookDue(m.now()); d >= 0 {
@@ -122,6 +127,13 @@ func (c *container) lookDue(now time.Duration) time.Duration {
 		return max(0, s.at+settleIdle-now)
 	}
 	return -1
+}
+
+// mayLook reports whether nothing is in the way of a look before its time.
+func (c *container) mayLook(now time.Duration) bool {
+	c.acct.Lock()
+	defer c.acct.Unlock()
+	return now >= c.settle.next && now >= c.settle.at+settleIdle/2
 }
 
 // unsettledLocked reports whether the ledger has moved since the last look, or has a
