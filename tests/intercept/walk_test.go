@@ -168,15 +168,14 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalkOnACard: the same on a card that takes memory in blocks, where the ledger may
-// be above the simulator's figure and never below it.
+// TestWalkOnACard: the same on a card that takes memory in blocks, by itself for code and
+// heaps, and in advance for pools: the ledger is never below the simulator's figure, within
+// 1 % of it once settled, and the card never holds more than the limit.
 func TestWalkOnACard(t *testing.T) {
-	if os.Getenv("GPUSHARE_TEST_WALK") != "card" {
-		t.Skip("charging in blocks is being built; GPUSHARE_TEST_WALK=card shows what is missing")
-	}
 	n := simulateGPUs(t, 1, "--driver", "newest", "--profile", "h100")
 	w := startWalker(t, n, walkProgram(t))
 	w.card = true
+	w.renew()
 	for _, h := range walked(t) {
 		w.walk(h)
 		w.renewIfDirty()
@@ -212,45 +211,60 @@ func (w *walker) walk(h hooked) (costs bool) {
 }
 
 func (w *walker) walkReady(h hooked, bytes uint64) (costs bool) {
+	w.settle()
 	before := w.figures("before")
 	if not := w.take(bytes); not != 0 {
 		w.notSimulated(before, not)
 		return false
+	}
+	if w.card { // what stays with the context is there from now on
+		w.give("first", before)
+		before = w.figures("before")
+		if not := w.take(bytes); not != 0 {
+			w.errorf("again: %d", not)
+			return false
+		}
 	}
 	held := w.figures("taken")
 	cost, driver := held.ledger-before.ledger, held.driver-before.driver
 	if cost < driver || !w.card && cost != driver {
 		w.errorf("the driver took %d, charged were %d", driver, cost)
 	}
+	w.settle()
+	w.close("taken", w.figures("taken, settled"))
 	w.give("given back", before)
 	if h.class == "release" {
-		w.driverFailsAtGive(before, held, bytes)
+		w.driverFailsAtGive(before, bytes)
 		return cost > 0
 	}
 	if cost > 0 {
-		w.limits(before, cost, bytes)
+		w.limits(cost, bytes)
 	}
-	w.driverFailsAtTake(before, cost, bytes)
+	w.driverFailsAtTake(bytes)
 	return cost > 0
 }
 
 // limits asks at the limit and one granule below what is needed.
-func (w *walker) limits(before figures, cost, bytes uint64) {
+func (w *walker) limits(cost, bytes uint64) {
 	defer w.setLimit(plenty)
 	for _, at := range []struct {
-		what  string
-		limit uint64
-		want  int
+		what string
+		room uint64
+		want int
 	}{
-		{"at the limit", before.ledger + cost, 0},
-		{"one granule over", before.ledger + cost - granule, 2},
-		{"one byte over", before.ledger + cost - 1, 2},
-		{"at the limit again", before.ledger + cost, 0},
-		{"nothing left", before.ledger, 2},
+		{"at the limit", cost, 0},
+		{"one granule over", cost - granule, 2},
+		{"one byte over", cost - 1, 2},
+		{"at the limit again", cost, 0},
+		{"nothing left", 0, 2},
 	} {
-		w.setLimit(at.limit)
+		before := w.figures(at.what)
+		limit := before.ledger + at.room
+		w.setLimit(limit)
 		got := w.take(bytes)
-		if got != at.want {
+		if w.card && cautious[w.row.symbol] && at.want == 0 && got == 2 {
+			w.t.Logf("%s: %s: refused, though it fits", w.row.symbol, at.what)
+		} else if got != at.want {
 			w.errorf("%s: %d, want %d", at.what, got, at.want)
 		}
 		if got == 0 {
@@ -259,24 +273,30 @@ func (w *walker) limits(before figures, cost, bytes uint64) {
 		if now := w.figures(at.what); now.driver != before.driver || now.ledger != before.ledger {
 			w.errorf("%s: driver %d, ledger %d, want %d and %d", at.what, now.driver, now.ledger, before.driver, before.ledger)
 		}
-		if high := w.high(); high > at.limit {
-			w.errorf("%s: the driver has held %d bytes over the limit", at.what, high-at.limit)
+		if high := w.high(); high > limit {
+			w.errorf("%s: the driver has held %d bytes over the limit", at.what, high-limit)
 		}
 	}
 }
+
+// cautious are the calls that on a card may be refused although they fit: all memory of
+// a graph is charged before it is known how much of it the driver has already.
+var cautious = map[string]bool{"cuGraphInstantiateWithParams": true, "cuGraphInstantiateWithParams_ptsz": true}
 
 // faults are the ways in which a call fails that the driver does not make.
 var faults = []string{"untouched", "garbage"}
 
 const failure = 719
 
-func (w *walker) driverFailsAtTake(before figures, cost, bytes uint64) {
+func (w *walker) driverFailsAtTake(bytes uint64) {
+	before := w.figures("before failures")
 	for _, outputs := range faults {
 		clear := w.fail(outputs)
 		if got := w.take(bytes); got != failure {
 			w.errorf("the driver fails, outputs %s: %d, want %d", outputs, got, failure)
 		}
 		clear()
+		w.settle()
 		if now := w.figures(outputs); now != before {
 			w.errorf("the driver failed, outputs %s: %+v, before %+v", outputs, now, before)
 		}
@@ -288,11 +308,13 @@ func (w *walker) driverFailsAtTake(before figures, cost, bytes uint64) {
 	}
 }
 
-func (w *walker) driverFailsAtGive(before, held figures, bytes uint64) {
+func (w *walker) driverFailsAtGive(before figures, bytes uint64) {
 	if got := w.take(bytes); got != 0 {
 		w.errorf("again: %d", got)
 		return
 	}
+	w.settle()
+	held := w.figures("held")
 	for _, outputs := range faults {
 		clear := w.fail(outputs)
 		if got := w.ask("give %s", w.row.symbol); got[0] != failure {

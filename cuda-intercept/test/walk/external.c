@@ -40,7 +40,8 @@ static CUresult take_external(void *out, size_t bytes)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = REAL(cuMemExportToShareableHandle)(&d.handle.fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	REAL(cuMemRelease)(handle);
+	for (int i = 0; i < 4 && REAL(cuMemRelease)(handle) != CUDA_SUCCESS; i++)
+		; // what is left of it nobody of ours knows
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = W(cuImportExternalMemory)(out, (const void *)&d);
