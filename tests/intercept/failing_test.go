@@ -82,15 +82,26 @@ func (p plan) arm(t *testing.T, a *host.AdminClient, call string) (end func() (h
 
 // TestCRASH01EveryCallFails: the walk over all rows, and launches of every form.
 func TestCRASH01EveryCallFails(t *testing.T) {
-	n := simulateGPUs(t, 1, "--driver", "newest")
-	w := startWalker(t, n, walkProgram(t))
-	w.args = []string{"again"}
-	w.ceiling = 500
-	runs, hit, never := 0, 0, []string{}
-	for _, call := range called(t, "cuda.def") {
-		if strings.HasPrefix(call, "cuGetProcAddress") || call == "cuGetExportTable" {
-			continue // only asked; TestLookups
-		}
+	program := walkProgram(t)
+	calls := slices.DeleteFunc(called(t, "cuda.def"), func(call string) bool {
+		return strings.HasPrefix(call, "cuGetProcAddress") || call == "cuGetExportTable" // only asked; TestLookups
+	})
+	never := failEach(t, program, calls, false)
+	never = failEach(t, program, never, true) // more is asked about a card
+	t.Logf("never called: %v", never)
+}
+
+// failEach lets each of the calls fail while the walk goes over all rows, and returns
+// those that were never made.
+func failEach(t *testing.T, program string, calls []string, card bool) (never []string) {
+	flags := []string{"--driver", "newest"}
+	if card {
+		flags = append(flags, "--profile", "h100")
+	}
+	w := startWalker(t, simulateGPUs(t, 1, flags...), program)
+	w.args, w.ceiling, w.card = []string{"again"}, 500, card
+	runs, hit := 0, 0
+	for _, call := range calls {
 		touched := false
 		for _, p := range plans() {
 			runs++
@@ -107,7 +118,8 @@ func TestCRASH01EveryCallFails(t *testing.T) {
 			if said := w.all(); said != "" {
 				w.errorf("when the driver works again: %s", said)
 			}
-			w.figures("when the driver works again")
+			w.settle()
+			w.close("when the driver works again", w.figures("when the driver works again"))
 			if said := w.stderr.String(); said != "" {
 				w.errorf("the program says: %s", said)
 				w.stderr.Reset()
@@ -119,7 +131,8 @@ func TestCRASH01EveryCallFails(t *testing.T) {
 			never = append(never, call)
 		}
 	}
-	t.Logf("SIMULATED: %d runs, %d functions have failed; never called: %v", runs, hit, never)
+	t.Logf("SIMULATED: %d runs, %d functions have failed", runs, hit)
+	return never
 }
 
 // TestCRASH01ThreadsWhileCallsFail: threads take memory and give it back at the limit,

@@ -64,6 +64,30 @@ static void record(CUfunction f, CUstream stream)
 	CU(cuGraphDestroy)(graph);
 }
 
+// Managed memory that is moved about.
+static void move(void)
+{
+	CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+	size_t bytes = MIB, first = 0;
+	CUdeviceptr p = 0;
+
+	if (W(cuMemAllocManaged)(&p, bytes, 1) != CUDA_SUCCESS)
+		return;
+	W(cuMemAdvise)(p, bytes, (CUmem_advise)1, 0);
+	W(cuMemAdvise_v2)(p, bytes, (CUmem_advise)2, here);
+	W(cuMemPrefetchAsync)(p, bytes, 0, NULL);
+	W(cuMemPrefetchAsync_ptsz)(p, bytes, 0, NULL);
+	W(cuMemPrefetchAsync_v2)(p, bytes, here, 0, NULL);
+	W(cuMemPrefetchAsync_v2_ptsz)(p, bytes, here, 0, NULL);
+	W(cuMemPrefetchBatchAsync)(&p, &bytes, 1, &here, &first, 1, 0, NULL);
+	W(cuMemPrefetchBatchAsync_ptsz)(&p, &bytes, 1, &here, &first, 1, 0, NULL);
+	W(cuMemDiscardAndPrefetchBatchAsync)(&p, &bytes, 1, &here, &first, 1, 0, NULL);
+	W(cuMemDiscardAndPrefetchBatchAsync_ptsz)(&p, &bytes, 1, &here, &first, 1, 0, NULL);
+	W(cuStreamSynchronize)(NULL);
+	for (int i = 0; i < 4 && W(cuMemFree_v2)(p) != CUDA_SUCCESS; i++)
+		;
+}
+
 void walk_launch(void)
 {
 	CUmodule module = NULL;
@@ -71,6 +95,7 @@ void walk_launch(void)
 	CUstream stream = NULL;
 	CUevent event = NULL;
 
+	move();
 	if (W(cuModuleLoadData)(&module, "// any code\n") != CUDA_SUCCESS)
 		return;
 	if (W(cuModuleGetFunction)(&f, module, "walked") == CUDA_SUCCESS &&
