@@ -48,7 +48,8 @@ static struct counts {
 // is made: no more than what is truly held.
 static void holding(size_t bytes)
 {
-	unsigned long now = __atomic_add_fetch(&counts->held, bytes, __ATOMIC_SEQ_CST), most = counts->most;
+	unsigned long now = __atomic_add_fetch(&counts->held, bytes, __ATOMIC_SEQ_CST);
+	unsigned long most = __atomic_load_n(&counts->most, __ATOMIC_SEQ_CST);
 
 	while (now > most && !__atomic_compare_exchange_n(&counts->most, &most, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
@@ -102,7 +103,7 @@ static void count(CUresult r, unsigned long *good)
 
 	__atomic_fetch_add(which, 1, __ATOMIC_RELAXED);
 	if (which == &counts->other)
-		counts->code = (int)r;
+		__atomic_store_n(&counts->code, (int)r, __ATOMIC_RELAXED);
 }
 
 static void *work(void *arg)

@@ -64,9 +64,6 @@ func (w *walker) renew() {
 	w.end()
 	waitFor(w.t, "an empty GPU", func() bool { return w.n.gpu().Used == 0 })
 	g := w.n.limit(0, plenty)
-	if w.card {
-		g = w.n.growingLimit(plenty)
-	}
 	if w.ceiling > 0 {
 		g.ComputeMilli, g.CeilingMilli = w.ceiling, w.ceiling
 	}
