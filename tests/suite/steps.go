@@ -30,22 +30,9 @@ type step struct {
 const fuzzTime = "2000x"
 
 var lists = map[string]func() ([]step, error){
-	"check": func() ([]step, error) {
-		steps := []step{
-			script("format", 60*time.Second, "sh", "-c", formatted),
-			script("go vet", 4*time.Minute, "go", "vet", "./..."),
-			script("go vet, container tests", 2*time.Minute, "go", "vet", "-tags", "e2e clients", "./tests/e2e/...", "./tests/clients/..."),
-		}
-		unit, err := unitPackages()
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, goTest("unit and golden tests", 8*time.Minute, unit...))
-		steps = append(steps, cTests()...)
-		fuzz, err := fuzzSteps()
-		return append(steps, fuzz...), err
-	},
-	"e2e": func() ([]step, error) { return e2e("."), nil },
+	// What takes long over the interceptor is left to test.
+	"check": func() ([]step, error) { return quick("-short") },
+	"e2e":   func() ([]step, error) { return e2e("."), nil },
 	"engines": func() ([]step, error) {
 		return append(e2e("TestMemoryLimit", "-engines", "-record", "docs/measurements"), everyEngine()), nil
 	},
@@ -54,10 +41,28 @@ var lists = map[string]func() ([]step, error){
 	"lint":        func() ([]step, error) { return lint(), nil },
 }
 
+// quick are the checks of daily work; flags go to the interceptor's tests.
+func quick(flags ...string) ([]step, error) {
+	steps := []step{
+		script("format", 60*time.Second, "sh", "-c", formatted),
+		script("go vet", 4*time.Minute, "go", "vet", "./..."),
+		script("go vet, container tests", 2*time.Minute, "go", "vet", "-tags", "e2e clients", "./tests/e2e/...", "./tests/clients/..."),
+	}
+	unit, err := unitPackages()
+	if err != nil {
+		return nil, err
+	}
+	steps = append(steps, goTest("unit and golden tests", 8*time.Minute, unit...),
+		goTest("interceptor", 16*time.Minute, append(flags, "-timeout", "15m", "./tests/intercept")...))
+	steps = append(steps, cTests()...)
+	fuzz, err := fuzzSteps()
+	return append(steps, fuzz...), err
+}
+
 func init() {
 	// Not in the literal above: it refers to the other lists.
 	lists["test"] = func() ([]step, error) {
-		steps, err := lists["check"]()
+		steps, err := quick()
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +80,8 @@ func init() {
 
 const formatted = `files=$(gofmt -l $(git ls-files '*.go')); [ -z "$files" ] || { echo "not gofmt'ed: $files"; exit 1; }`
 
-// slow are packages that check leaves to test.
-var slow = []string{"/tests/compute", "/tests/realdriver"}
+// slow are packages that are steps of their own.
+var slow = []string{"/tests/compute", "/tests/realdriver", "/tests/intercept"}
 
 func unitPackages() ([]string, error) {
 	out, err := exec.Command("go", "list", "./...").Output()
