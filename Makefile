@@ -78,7 +78,7 @@ simgpu: need-go need-cc
 .PHONY: clients
 clients: need-cc need-go
 	$(Q)$(MAKE) $(if $(V),,-s) -C tests/clients/c
-	$(Q)CGO_ENABLED=0 $(GO) build -o build/tests/go/slice ./tests/gpu/slice
+	$(Q)$(GO) build -o build/tests/go/slice ./tests/gpu/slice
 
 .PHONY: generate
 generate: need-go ## Write generated code anew

@@ -49,7 +49,7 @@ is() { if [ "$@" ]; then echo 0; else echo 1; fi; }
 
 [ "$(id -u)" = 0 ] || { echo "run.sh: root is needed for a mount namespace" >&2; exit 2; }
 if [ -n "$simulated" ]; then
-	"$build/bin/simgpu" up --dir "$work/sim" --lib-dir "$build/simgpu/lib" --kernel-time bench=2us >"$work/sim.log" 2>&1 &
+	"$build/bin/simgpu" up --dir "$work/sim" --lib-dir "$build/simgpu/lib" --profile h100 --kernel-time bench=2us >"$work/sim.log" 2>&1 &
 	sim_pid=$!
 	for _ in $(seq 100); do "$build/bin/simgpu" status --dir "$work/sim" >/dev/null 2>&1 && break; sleep 0.05; done
 	cuda=$work/sim/lib/libcuda.so.1 nvml=$work/sim/lib/libnvidia-ml.so.1
@@ -72,8 +72,16 @@ name=$(echo "$facts" | sed -n 's/^name //p' | tr , ' ')
 echo "GPU $gpu: $name${simulated:+ ($simulated)}; a context takes $context bytes"
 case $name in *SIMULATED*) simulated=SIMULATED ;; esac
 row facts context_bytes "$context" bytes
+slice() { "$build/tests/go/slice" --cuda "$cuda" --nvml "$nvml" --uuid "$uuid" "$@"; }
+# What the daemon finds out when it starts.
+slice --measure >"$work/figures" || { echo "run.sh: what contexts and blocks cost cannot be measured" >&2; exit 2; }
+for figure in context next_context block module graph_node; do
+	row calibrate "${figure}_bytes" "$(sed -n "s/.*\"${figure}_bytes\":\([0-9]*\).*/\1/p" "$work/figures")" bytes
+done
+row calibrate stack_threads "$(sed -n 's/.*"stack_threads":\([0-9]*\).*/\1/p' "$work/figures")" bytes
+context=$(sed -n 's/^{"context_bytes":\([0-9]*\).*/\1/p' "$work/figures")
 limit=4294967296
-ours() { "$build/tests/go/slice" --lib "$build/lib" --cuda "$cuda" --nvml "$nvml" --uuid "$uuid" --memory "$limit" --context "$context" -- "$@"; }
+ours() { slice --lib "$build/lib" --memory "$limit" --figures "$work/figures" -- "$@"; }
 
 # ---- the limit, by our side and by the driver's ------------------------------
 mkfifo "$work/go"

@@ -6,14 +6,20 @@
 // a limits page and a ledger, as the daemon would, and puts our libraries first.
 //
 //	slice --lib DIR --cuda FILE --nvml FILE --uuid HEX --memory BYTES
-//	      [--context BYTES] [--compute MILLI] -- PROGRAM [ARG...]
+//	      [--figures FILE] [--compute MILLI] -- PROGRAM [ARG...]
+//	slice --measure --cuda FILE --nvml FILE --uuid HEX >FILE
+//
+// The second form measures what contexts, blocks and so on cost on the GPU, as the
+// daemon does when it starts, for the first.
 //
 // It is for measuring on a machine with a driver and no engine; root is needed for
 // the namespace. The program replaces this one.
 package main
 
 import (
+	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,9 +28,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpushare/gpushare/daemon/calibrate"
+	"github.com/gpushare/gpushare/daemon/nvml"
 	"github.com/gpushare/gpushare/limiter/region"
 )
 
@@ -32,18 +41,31 @@ const place = "/run/gpushare"
 
 type options struct {
 	lib, cuda, nvml, uuid string
-	memory, context       uint64
+	memory                uint64
 	compute               uint
+	measure               bool
+	figures               string
 }
 
+// patience is how long a driver may take to say what things cost.
+const patience = time.Minute
+
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == calibrate.HelperArg {
+		if err := calibrate.Helper(os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "slice:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var o options
 	flag.StringVar(&o.lib, "lib", "", "directory of our two libraries")
 	flag.StringVar(&o.cuda, "cuda", "", "the driver's libcuda.so.1")
 	flag.StringVar(&o.nvml, "nvml", "", "the driver's libnvidia-ml.so.1")
 	flag.StringVar(&o.uuid, "uuid", "", "UUID of the GPU, 32 hexadecimal digits")
 	flag.Uint64Var(&o.memory, "memory", 0, "limit in bytes")
-	flag.Uint64Var(&o.context, "context", 0, "bytes that a context takes")
+	flag.BoolVar(&o.measure, "measure", false, "print what things cost on the GPU, as JSON")
+	flag.StringVar(&o.figures, "figures", "", "file with what --measure printed")
 	flag.UintVar(&o.compute, "compute", region.MilliGPU, "share and ceiling in milli-GPU")
 	flag.Parse()
 	if err := run(o, flag.Args()); err != nil {
@@ -52,7 +74,61 @@ func main() {
 	}
 }
 
+// sayCosts prints what things cost.
+func (o options) sayCosts() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	library := nvml.New(nvml.Open(o.nvml), patience)
+	if _, err := library.Inventory(ctx); err != nil {
+		return err
+	}
+	p := calibrate.Prober{
+		// A helper gets an empty environment; a simulated driver is found by a variable.
+		Command: append(append([]string{"env"}, os.Environ()...), self, calibrate.HelperArg, o.cuda),
+		NVML:    library,
+	}
+	figures, err := p.Measure(ctx, uuidText(o.uuid))
+	if err != nil {
+		return err
+	}
+	for _, why := range figures.Unknown {
+		fmt.Fprintln(os.Stderr, "slice: not known:", why)
+	}
+	return json.NewEncoder(os.Stdout).Encode(figures)
+}
+
+// uuidText is a UUID of 32 digits as the management library writes it.
+func uuidText(digits string) string {
+	d := strings.ReplaceAll(strings.TrimPrefix(digits, "GPU-"), "-", "")
+	if len(d) != 32 {
+		return digits
+	}
+	return "GPU-" + d[:8] + "-" + d[8:12] + "-" + d[12:16] + "-" + d[16:20] + "-" + d[20:]
+}
+
+// costs reads what --measure has printed.
+func (o options) costs() (f calibrate.Figures, err error) {
+	if o.figures == "" {
+		return f, nil
+	}
+	text, err := os.ReadFile(o.figures)
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err != nil {
+		return f, fmt.Errorf("read figures %s: %w", o.figures, err)
+	}
+	return f, nil
+}
+
 func run(o options, argv []string) error {
+	if o.measure {
+		return o.sayCosts()
+	}
 	if len(argv) == 0 || o.lib == "" || o.cuda == "" || o.nvml == "" || o.memory == 0 || o.compute > region.MilliGPU {
 		return errors.New("needs --lib, --cuda, --nvml, --uuid, --memory and a program; see the source's head")
 	}
@@ -89,8 +165,13 @@ func (o options) lay(uuid [16]byte) error {
 	if err := unix.Mount("gpushare", place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=8m,mode=0755"); err != nil {
 		return fmt.Errorf("mount %s: %w", place, err)
 	}
+	f, err := o.costs()
+	if err != nil {
+		return err
+	}
 	limits, err := region.CreateLimits(filepath.Join(place, "limits"), []region.GPULimit{{
-		UUID: uuid, MemoryLimit: o.memory, ContextBytes: o.context,
+		UUID: uuid, MemoryLimit: o.memory, ContextBytes: f.ContextBytes, NextContextBytes: f.NextContextBytes,
+		BlockBytes: f.BlockBytes, ModuleBytes: f.ModuleBytes, StackThreads: f.StackThreads, GraphNodeBytes: f.GraphNodeBytes,
 		ComputeMilli: uint32(o.compute), CeilingMilli: uint32(o.compute),
 	}})
 	if err != nil {
