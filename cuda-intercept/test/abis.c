@@ -98,6 +98,28 @@ static void pool(void)
 	same("the pool is gone");
 }
 
+// The host's own pools, by the names of 13.0: nothing of them is the GPU's.
+static void host_pools(void)
+{
+	CUmemLocation where = {CU_MEM_LOCATION_TYPE_HOST, 0};
+	CUmemoryPool p[2] = {NULL, NULL};
+	uint64_t before = ledger_sum(0);
+	CUdeviceptr a;
+
+	EXPECT(CU(cuMemGetDefaultMemPool)(&p[0], &where, 1), 0);
+	EXPECT(CU(cuMemGetMemPool)(&p[1], &where, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(CU(cuMemAllocFromPoolAsync)(&a, 4096 * MIB, p[i], NULL), 0);
+		CHECK(ledger_sum(0) == before, "the host's memory is charged");
+		EXPECT(CU(cuMemFreeAsync)(a, NULL), 0);
+		same("the host's pool");
+		p[i] = (CUmemoryPool)77;
+	}
+	EXPECT(CU(cuMemGetDefaultMemPool)(&p[0], &where, 0), 1);
+	EXPECT(CU(cuMemGetMemPool)(&p[1], &where, 0), 1);
+	CHECK(p[0] == (CUmemoryPool)77 && p[1] == (CUmemoryPool)77, "an output was changed");
+}
+
 // The oldest questions have answers of 32 bits.
 static void views(void)
 {
@@ -144,6 +166,7 @@ int main(void)
 	EXPECT(CU(cuCtxSetCurrent)(c), 0);
 	memory();
 	pool();
+	host_pools();
 	views();
 	budget();
 	return harness_failures ? 1 : 0;

@@ -8,6 +8,13 @@
 #include "fake.h"
 
 static struct CUmemPoolHandle_st default_pools[DEVICES] = {{.dev = 0}, {.dev = 1}};
+static struct CUmemPoolHandle_st host_pool = {.dev = -1};
+
+static void use(const struct CUmemPoolHandle_st *pool, long long bytes)
+{
+	if (pool->dev >= 0)
+		fake_use(pool->dev, bytes);
+}
 
 void fake_shrink(struct CUmemPoolHandle_st *pool, unsigned long long keep)
 {
@@ -15,7 +22,7 @@ void fake_shrink(struct CUmemPoolHandle_st *pool, unsigned long long keep)
 
 	want = want > keep ? want : keep;
 	if (pool->reserved > want) {
-		fake_use(pool->dev, -(long long)(pool->reserved - want));
+		use(pool, -(long long)(pool->reserved - want));
 		pool->reserved = want;
 	}
 }
@@ -27,11 +34,32 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
+{
+	ENTER();
+	if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pool = where->type == CU_MEM_LOCATION_TYPE_DEVICE ? &default_pools[where->id] : &host_pool;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
+{
+	// Another one, so that each of the two calls has to be seen.
+	static struct CUmemPoolHandle_st current = {.dev = -1};
+
+	ENTER();
+	if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pool = where->type == CU_MEM_LOCATION_TYPE_DEVICE ? &default_pools[where->id] : &current;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
 	ENTER();
 	*pool = calloc(1, sizeof(**pool));
-	(*pool)->dev = props->location.id;
+	(*pool)->dev = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? props->location.id : -1;
 	return CUDA_SUCCESS;
 }
 
@@ -93,7 +121,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool po
 		unsigned long long more = fake_round(pool->live, POOL_STEP) - pool->reserved;
 
 		pool->reserved += more;
-		fake_use(pool->dev, (long long)more);
+		use(pool, (long long)more);
 	}
 	*ptr = t->key;
 	pthread_mutex_unlock(&fake_lock);
