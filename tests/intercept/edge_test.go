@@ -80,5 +80,5 @@ func edgeWays() string {
 	if ways := os.Getenv("GPUSHARE_TEST_WAYS"); ways != "" {
 		return ways
 	}
-	return "lmpva"
+	return "lmpova"
 }
