@@ -206,12 +206,11 @@ static void user_changes(void)
 // A root where no path of ours is: what stands goes on, and the limit with it.
 static void other_root(void)
 {
-	char dir[] = "/tmp/births-XXXXXX";
 	__typeof__(&cuMemAlloc_v2) alloc = CU(cuMemAlloc_v2);
 	CUdeviceptr p;
 
 	hold_some();
-	CHECK(mkdtemp(dir) && !chroot(dir) && !chdir("/"), "chroot: %s", strerror(errno));
+	CHECK(!chroot("/usr") && !chdir("/"), "chroot: %s", strerror(errno));
 	EXPECT(alloc(&p, PIECE), 0);
 	CHECK(ledger_sum(0) == before + PIECE, "in another root: the ledger has %llu", (unsigned long long)ledger_sum(0));
 	EXPECT(alloc(&p, 4096 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
