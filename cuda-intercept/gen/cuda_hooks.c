@@ -63,6 +63,8 @@ const char *const gs_cuda_names[GS_CUDA_SYMBOLS] = {
 	"cuIpcOpenMemHandle",
 	"cuIpcOpenMemHandle_v2",
 	"cuIpcCloseMemHandle",
+	"cuMemPoolExportPointer",
+	"cuMemPoolImportPointer",
 	"cuImportExternalMemory",
 	"cuExternalMemoryGetMappedBuffer",
 	"cuExternalMemoryGetMappedMipmappedArray",
@@ -250,6 +252,8 @@ void *const gs_cuda_wrappers[GS_CUDA_HOOKS] = {
 	(void *)cuIpcOpenMemHandle,
 	(void *)cuIpcOpenMemHandle_v2,
 	(void *)cuIpcCloseMemHandle,
+	(void *)cuMemPoolExportPointer,
+	(void *)cuMemPoolImportPointer,
 	(void *)cuImportExternalMemory,
 	(void *)cuExternalMemoryGetMappedBuffer,
 	(void *)cuExternalMemoryGetMappedMipmappedArray,
@@ -826,6 +830,24 @@ GS_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr a0)
 	if (__builtin_expect(!real, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return gs_cu_ipc_close(real, a0);
+}
+
+GS_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *a0, CUdeviceptr a1)
+{
+	__typeof__(cuMemPoolExportPointer) *real = GS_REAL(cuda, CUDA, cuMemPoolExportPointer);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_pool_export(real, a0, a1);
+}
+
+GS_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *a0, CUmemoryPool a1, CUmemPoolPtrExportData *a2)
+{
+	__typeof__(cuMemPoolImportPointer) *real = GS_REAL(cuda, CUDA, cuMemPoolImportPointer);
+
+	if (__builtin_expect(!real, 0))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return gs_cu_pool_import(real, a0, a1, a2);
 }
 
 GS_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *a0, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *a1)

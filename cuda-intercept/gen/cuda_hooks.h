@@ -64,6 +64,8 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuIpcOpenMemHandle,
 	GS_CUDA_cuIpcOpenMemHandle_v2,
 	GS_CUDA_cuIpcCloseMemHandle,
+	GS_CUDA_cuMemPoolExportPointer,
+	GS_CUDA_cuMemPoolImportPointer,
 	GS_CUDA_cuImportExternalMemory,
 	GS_CUDA_cuExternalMemoryGetMappedBuffer,
 	GS_CUDA_cuExternalMemoryGetMappedMipmappedArray,
@@ -195,7 +197,7 @@ enum gs_cuda_symbol {
 	GS_CUDA_cuModuleGetLoadingMode,
 	GS_CUDA_cuDeviceGetAttribute,
 	GS_CUDA_SYMBOLS,
-	GS_CUDA_HOOKS = 144,
+	GS_CUDA_HOOKS = 146,
 };
 
 // The real library's functions; NULL where it lacks one.
@@ -254,6 +256,8 @@ struct gs_cuda_real {
 	__typeof__(cuIpcOpenMemHandle) *cuIpcOpenMemHandle;
 	__typeof__(cuIpcOpenMemHandle_v2) *cuIpcOpenMemHandle_v2;
 	__typeof__(cuIpcCloseMemHandle) *cuIpcCloseMemHandle;
+	__typeof__(cuMemPoolExportPointer) *cuMemPoolExportPointer;
+	__typeof__(cuMemPoolImportPointer) *cuMemPoolImportPointer;
 	__typeof__(cuImportExternalMemory) *cuImportExternalMemory;
 	__typeof__(cuExternalMemoryGetMappedBuffer) *cuExternalMemoryGetMappedBuffer;
 	__typeof__(cuExternalMemoryGetMappedMipmappedArray) *cuExternalMemoryGetMappedMipmappedArray;

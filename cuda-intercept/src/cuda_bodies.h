@@ -103,6 +103,11 @@ CUresult gs_cu_ipc_open(GS_FN(cuIpcOpenMemHandle_v2) real, CUdeviceptr *ret_ptr,
 			unsigned int flags);
 CUresult gs_cu_ipc_close(GS_FN(cuIpcCloseMemHandle) real, CUdeviceptr ptr);
 
+// cuda_poolshare.c
+CUresult gs_cu_pool_export(GS_FN(cuMemPoolExportPointer) real, CUmemPoolPtrExportData *ret_data, CUdeviceptr ptr);
+CUresult gs_cu_pool_import(GS_FN(cuMemPoolImportPointer) real, CUdeviceptr *ret_ptr, CUmemoryPool pool,
+			   CUmemPoolPtrExportData *data);
+
 // cuda_extmem.c
 CUresult gs_cu_external_import(GS_FN(cuImportExternalMemory) real, CUexternalMemory *ret_memory,
 			       const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc);

@@ -51,8 +51,9 @@ static uint64_t beside_slots(unsigned gpu)
 
 	for (uint32_t i = 0; i < high; i++) {
 		const struct gs_share *s = gs_share_at(i);
+		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_SEQ_CST);
 
-		if (__atomic_load_n(&s->state, __ATOMIC_SEQ_CST) != GS_SHARE_FREE && s->gpu == gpu)
+		if ((state == GS_SHARE_USED || state == GS_SHARE_MOVING) && s->gpu == gpu)
 			sum = plus(sum, __atomic_load_n(&s->bytes, __ATOMIC_SEQ_CST));
 	}
 	return sum;

@@ -11,6 +11,7 @@
 #include "grant.h"
 #include "ledger.h"
 #include "pool_in.h"
+#include "share.h"
 
 // A capture on this thread must not see a call of ours.
 static void exchange_mode(CUstreamCaptureMode *mode)
@@ -214,6 +215,8 @@ CUresult gs_pool_freed_on(const struct gs_entry *entry, CUresult r, uint64_t str
 		gs_entry_refund(entry);
 		return r;
 	}
+	// Who has imported it is charged from now on, before the pool is charged less.
+	gs_share_drop(entry->share);
 	steps = gs_pool_steps(p->gpu);
 	pthread_mutex_lock(&gs_pool_lock);
 	p->live -= entry->bytes < p->live ? entry->bytes : p->live;

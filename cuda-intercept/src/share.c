@@ -65,7 +65,7 @@ static int take_free(int fd)
 
 // make fills a free record; the caller has its lock. Killed before the state is set
 // it leaves a free record, afterwards one that only a dead slot holds.
-static bool make(uint32_t i, unsigned gpu, uint64_t bytes)
+static bool make(uint32_t i, unsigned gpu, uint64_t bytes, bool standby)
 {
 	struct gs_share *s = gs_share_at(i);
 
@@ -79,15 +79,20 @@ static bool make(uint32_t i, unsigned gpu, uint64_t bytes)
 	s->flags = 0;
 	__atomic_store_n(&s->bytes, bytes, __ATOMIC_SEQ_CST);
 	gs_sharetab_raise(&gs_self.ledger->share_high, i + 1);
+	holds[i].count = 1;
+	if (standby) {
+		s->key[1] = (uint64_t)gs_self.slot + 1;
+		__atomic_store_n(&s->state, (uint32_t)GS_SHARE_STANDBY, __ATOMIC_SEQ_CST);
+		return true;
+	}
 	// In the record first: a sum reads the words of slots and then the records.
 	__atomic_store_n(&s->state, (uint32_t)GS_SHARE_MOVING, __ATOMIC_SEQ_CST);
 	gs_ledger_refund(gpu, bytes);
 	__atomic_store_n(&s->state, (uint32_t)GS_SHARE_USED, __ATOMIC_SEQ_CST);
-	holds[i].count = 1;
 	return true;
 }
 
-uint16_t gs_share_make(unsigned gpu, uint64_t bytes)
+static uint16_t share_make(unsigned gpu, uint64_t bytes, bool standby)
 {
 	uint16_t share = GS_SHARE_PINNED;
 	int saved = errno, i = -1, fd;
@@ -96,7 +101,7 @@ uint16_t gs_share_make(unsigned gpu, uint64_t bytes)
 	fd = gs_attach_open_ledger();
 	if (fd >= 0)
 		i = take_free(fd);
-	if (i >= 0 && make((uint32_t)i, gpu, bytes))
+	if (i >= 0 && make((uint32_t)i, gpu, bytes, standby))
 		share = (uint16_t)(i + 1);
 	if (fd >= 0)
 		close(fd);
@@ -115,7 +120,8 @@ uint16_t gs_share_entry(enum gs_kind kind, uint64_t key)
 
 	pthread_mutex_lock(&moving);
 	if (gs_registry_get(kind, key, &e) && !e.share && gs_registry_share(kind, key, 0, GS_SHARE_PINNED)) {
-		e.share = gs_share_make(e.gpu, e.bytes);
+		// A pool keeps what is freed: its word tells the driver's figure of all of it.
+		e.share = share_make(e.gpu, e.bytes, kind == GS_KIND_POINTER && e.link && e.link != GS_LINK_PART);
 		if (e.share != GS_SHARE_PINNED && !gs_registry_share(kind, key, GS_SHARE_PINNED, e.share)) {
 			gs_share_drop(e.share);
 			e.share = 0;
@@ -176,6 +182,9 @@ void gs_share_drop(uint16_t share)
 			gs_sharetab_settle(fd, &i, 1);
 			close(fd);
 		}
+		// What is left of it leaves this process's word.
+		if (gs_share_at(i)->key[1] == (uint64_t)gs_self.slot + 1)
+			gs_sharetab_wake(i);
 	}
 	pthread_mutex_unlock(&lock);
 	errno = saved;
@@ -247,7 +256,9 @@ struct given {
 
 static bool is_given(const struct gs_share *s, const struct given *g)
 {
-	if (__atomic_load_n(&s->state, __ATOMIC_SEQ_CST) != GS_SHARE_USED)
+	uint32_t state = __atomic_load_n(&s->state, __ATOMIC_SEQ_CST);
+
+	if (state != GS_SHARE_USED && state != GS_SHARE_STANDBY)
 		return false;
 	if (g->name)
 		return s->key[0] == g->name || s->key[1] == g->name;

@@ -20,12 +20,10 @@
 // bytes stay in this process's word until it ends, whatever is freed meanwhile.
 #define GS_SHARE_PINNED 0xffff
 
-// gs_share_make moves bytes of this process's word into a new record, which this
-// process holds once. It returns GS_SHARE_PINNED if that is not possible.
-uint16_t gs_share_make(unsigned gpu, uint64_t bytes);
-
 // gs_share_entry returns the share of an entry of the registry, which it makes if there
-// is none. The share stays the entry's: it ends with gs_entry_refund. 0: no such entry.
+// is none: the bytes leave this process's word. The share stays the entry's: it ends with
+// gs_entry_refund. 0: no such entry. A pool's allocation stays in the word, with the pool,
+// until gs_share_drop, which must come before the pool is charged less.
 uint16_t gs_share_entry(enum gs_kind kind, uint64_t key);
 
 // gs_share_object says that the share is no memory: its mappings are not charged.

@@ -94,9 +94,22 @@ void gs_sharetab_give_word(uint32_t share, uint32_t word)
 		atomic_compare_exchange_strong(holder_at(word), &mine, 0);
 }
 
+void gs_sharetab_wake(uint32_t share)
+{
+	uint32_t standby = GS_SHARE_STANDBY;
+
+	__atomic_compare_exchange_n(&gs_share_at(share)->state, &standby, (uint32_t)GS_SHARE_USED, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 void gs_shares_forget(uint32_t slot)
 {
-	uint32_t high = holders_high();
+	uint32_t high = gs_shares_high();
+
+	for (uint32_t i = 0; i < high; i++)
+		if (gs_share_at(i)->key[1] == slot + 1)
+			gs_sharetab_wake(i);
+	high = holders_high();
 
 	for (uint32_t i = 0; i < high; i++) {
 		uint64_t h = atomic_load(holder_at(i));
@@ -246,7 +259,7 @@ bool gs_shares_dying(unsigned gpu, uint64_t *ret_living, uint64_t *ret_closed)
 		uint64_t bytes = __atomic_load_n(&s->bytes, __ATOMIC_RELAXED);
 		uint32_t state = gs_sharetab_state(i);
 
-		if (state == GS_SHARE_FREE || s->gpu != gpu)
+		if (state == GS_SHARE_FREE || state == GS_SHARE_STANDBY || s->gpu != gpu)
 			continue;
 		if (!in(&all, i) && gs_sharetab_flags(i) & GS_SHARE_TAGGED &&
 		    !__atomic_load_n(&s->died_ns, __ATOMIC_RELAXED)) {

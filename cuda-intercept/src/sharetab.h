@@ -37,6 +37,9 @@ void gs_sharetab_raise(uint32_t *mark, uint32_t to);
 bool gs_sharetab_take_word(uint32_t share, uint32_t *ret_word);
 void gs_sharetab_give_word(uint32_t share, uint32_t word);
 
+// gs_sharetab_wake makes a share count whose bytes were in its owner's word.
+void gs_sharetab_wake(uint32_t share);
+
 // gs_sharetab_settle gives back those of n shares that nobody holds.
 void gs_sharetab_settle(int fd, const uint32_t *shares, int n);
 

@@ -91,12 +91,13 @@ static void clear(uint32_t slot)
 {
 	struct gs_slot *s = gs_slot_at(slot);
 
+	// First: what others hold of its bytes counts from now on in records.
+	if (__atomic_load_n(&s->shares, __ATOMIC_SEQ_CST))
+		gs_shares_forget(slot);
 	for (unsigned gpu = 0; gpu < gs_self.gpus; gpu++) {
 		atomic_store(gs_slot_used(gpu, slot), 0);
 		atomic_store(gs_slot_guess(gpu, slot), 0);
 	}
-	if (__atomic_load_n(&s->shares, __ATOMIC_SEQ_CST))
-		gs_shares_forget(slot);
 	s->shares = 0;
 	s->host_bytes = 0;
 	forget_guess(s);

@@ -102,6 +102,9 @@ const (
 	// ShareMoving counts as ShareUsed. The bytes are in its maker's word, too, for the
 	// few instructions that it takes to move them.
 	ShareMoving = 2
+	// ShareStandby does not count: the bytes are in the word of the slot Key[1]-1, which
+	// keeps them there (a pool's). It becomes ShareUsed when that one ends or lets go.
+	ShareStandby = 3
 )
 
 // Flags of a share.
@@ -306,7 +309,7 @@ type Share struct {
 	Key [2]uint64
 	// File names the descriptors' files as /proc/locks does; 0 is none.
 	File  [2]uint64
-	State uint32 // ShareFree, ShareUsed or ShareMoving
+	State uint32 // ShareFree or another of them
 	GPU   uint16
 	Flags uint16
 }

@@ -42,7 +42,8 @@ func tags() map[tag]bool {
 	}
 	defer f.Close()
 	all := map[tag]bool{}
-	for scan := bufio.NewScanner(f); scan.Scan(); {
+	scan := bufio.NewScanner(f)
+	for scan.Scan() {
 		w := bytes.Fields(scan.Bytes())
 		if len(w) < 8 || string(w[1]) != "OFDLCK" || !bytes.Equal(w[6], w[7]) {
 			continue
@@ -51,6 +52,9 @@ func tags() map[tag]bool {
 			all[tag{offset, fileLine(w[5])}] = true
 			all[tag{offset, 0}] = true
 		}
+	}
+	if scan.Err() != nil {
+		return nil
 	}
 	return all
 }
@@ -61,6 +65,7 @@ func decodeShare(b []byte) Share {
 	var s Share
 	s.Tag, s.Bytes, s.DiedNs = word(unsafe.Offsetof(s.Tag)), word(unsafe.Offsetof(s.Bytes)), word(unsafe.Offsetof(s.DiedNs))
 	for i := range s.File {
+		s.Key[i] = word(unsafe.Offsetof(s.Key) + 8*uintptr(i))
 		s.File[i] = word(unsafe.Offsetof(s.File) + 8*uintptr(i))
 	}
 	s.State = binary.NativeEndian.Uint32(b[unsafe.Offsetof(s.State):])
@@ -110,6 +115,9 @@ func (l *Ledger) addShares(u *Usage, head []byte, living []bool, reclaim bool) e
 		s := decodeShare(shares[i*ShareSize:])
 		if s.State == ShareFree || int(s.GPU) >= l.gpus {
 			continue
+		}
+		if owner := s.Key[1] - 1; s.State == ShareStandby && held[i] && owner < uint64(len(living)) && living[owner] {
+			continue // in its owner's word
 		}
 		if !held[i] {
 			if s.Flags&ShareTagged != 0 && !asked {
@@ -170,9 +178,31 @@ func (l *Ledger) anyHolder(share int) bool {
 	return false
 }
 
+// wake makes the shares count whose bytes are in a slot's word, which is about to go.
+func (l *Ledger) wake(slot int) {
+	b := make([]byte, ShareCount*ShareSize)
+	if l.readAt(b, ShareOffset(l.gpus, 0)) != nil {
+		return
+	}
+	for i := range ShareCount {
+		s := decodeShare(b[i*ShareSize:])
+		if s.State != ShareStandby || s.Key[1] != uint64(slot)+1 || !l.lock(ShareLockBase+int64(i), unix.F_WRLCK) {
+			continue
+		}
+		off := ShareOffset(l.gpus, i) + int64(unsafe.Offsetof(s.State))
+		state := make([]byte, 4)
+		if _, err := l.f.ReadAt(state, off); err == nil && binary.NativeEndian.Uint32(state) == ShareStandby {
+			binary.NativeEndian.PutUint32(state, ShareUsed)
+			_, _ = l.f.WriteAt(state, off)
+		}
+		l.lock(ShareLockBase+int64(i), unix.F_UNLCK)
+	}
+}
+
 // forgetHolder takes a slot off all shares. The caller holds the slot's lock, so
 // nobody else writes a word that names it.
 func (l *Ledger) forgetHolder(slot int) {
+	l.wake(slot)
 	for i, b := 0, l.holders(); len(b) > 0; i, b = i+1, b[8:] {
 		if binary.NativeEndian.Uint64(b)&0xffffffff == uint64(slot)+1 {
 			_, _ = l.f.WriteAt(make([]byte, 8), HolderOffset(l.gpus, i))

@@ -52,6 +52,7 @@ func Header() []byte {
 		{"SHARE_FREE", region.ShareFree},
 		{"SHARE_USED", region.ShareUsed},
 		{"SHARE_MOVING", region.ShareMoving},
+		{"SHARE_STANDBY", region.ShareStandby},
 		{"SHARE_TAGGED", region.ShareTagged},
 		{"SHARE_ANY_FILE", region.ShareAnyFile},
 		{"SHARE_OBJECT", region.ShareObject},
