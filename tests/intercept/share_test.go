@@ -6,6 +6,7 @@ package intercept
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/gpushare/gpushare/limiter/region"
 )
@@ -145,6 +147,34 @@ func (s *sharing) conserved(when string, n int, want uint64) {
 		}
 	}
 	t.Errorf("%s: the ledger has %.1f MiB, the simulator %.1f, want %.1f", when, float64(ledger)/mib, float64(used)/mib, float64(want)/mib)
+}
+
+// words counts the words of the ledger that hold bytes of anybody's, records of shares and
+// those of their holders.
+func (s *sharing) words() (n int) {
+	t := s.node.t
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.container.dir, "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(from int64) uint64 { return binary.NativeEndian.Uint64(b[from:]) }
+	for i := range region.SlotCount {
+		if at(region.UsedOffset(0, i)) != 0 {
+			n++
+		}
+	}
+	for i := range region.ShareCount {
+		if b[region.ShareOffset(1, i)+int64(unsafe.Offsetof(region.Share{}.State))] != region.ShareFree {
+			n++
+		}
+	}
+	for i := range region.HolderCount {
+		if at(region.HolderOffset(1, i)) != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 const outOfMemory = 2
@@ -377,8 +407,12 @@ func TestSharersKilled(t *testing.T) {
 		e.kill()
 		if k%50 == 49 {
 			begin := time.Now()
+			waitFor(t, "every word of the ledger to be given back", func() bool {
+				s.sweep()
+				return s.words() == 0
+			})
+			t.Logf("after %d pairs every word is back in %v", k+1, time.Since(begin).Round(time.Millisecond))
 			s.conserved(fmt.Sprintf("after %d pairs", k+1), 0, 0)
-			t.Logf("all bytes back after %v", time.Since(begin).Round(time.Millisecond))
 		}
 	}
 }

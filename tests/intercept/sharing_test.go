@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: The gpushare authors
+// SPDX-License-Identifier: Apache-2.0
+
+package intercept
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/gpushare/gpushare/limiter/region"
+)
+
+// Another container's memory is charged here in full once its size shows, and there as
+// long as anybody there holds it.
+func TestSharesOfAnotherContainer(t *testing.T) {
+	for _, way := range []string{"ipc", "descriptor", "external", "pool"} {
+		t.Run(way, func(t *testing.T) {
+			s := newSharing(t, 256*mib)
+			other := s.node.container(256 * mib)
+			e, i := s.sharerIn(other), s.sharer()
+			sharingWays[way].share(e, i)
+			want := uint64(contextBytes + 64*mib)
+			both := func(when string, here, there uint64) {
+				t.Helper()
+				waitFor(t, fmt.Sprintf("%s: %d MiB here and %d there", when, here/mib, there/mib), func() bool {
+					return s.sweep() == here && sweepLedger(t, other)[0] == there
+				})
+			}
+			both("shared", want, want)
+			e.kill()
+			both("the exporter is dead", want, 0)
+			if used := s.gpu().Used; used != want {
+				t.Errorf("the simulator has %d bytes, want %d", used, want)
+			}
+			for _, c := range sharingWays[way].letGoI {
+				i.ok("%s", c)
+			}
+			both("let go", contextBytes, 0)
+
+			// What does not fit is not imported.
+			e = s.sharerIn(other)
+			i.ok("alloc 2 200")
+			switch way {
+			case "ipc":
+				e.ok("alloc 1 64")
+				if r := i.code("open 1 %s", e.ask("get 1")); r != outOfMemory {
+					t.Errorf("open = %d", r)
+				}
+			case "external":
+				handOver(e, i)
+				if r := i.code("ext 1 1 64"); r != outOfMemory {
+					t.Errorf("ext = %d", r)
+				}
+			case "descriptor":
+				handOver(e, i)
+				i.ok("import 1 1")
+				if r := i.code("map 1 64"); r != outOfMemory {
+					t.Errorf("map = %d", r)
+				}
+			}
+			i.ok("free 2")
+			i.kill()
+			e.kill()
+			both("all dead", 0, 0)
+		})
+	}
+}
+
+// A forked child holds what its parent held, as it holds the driver's memory; what the
+// parent gives back is given back, child or not.
+func TestSharesOfAForkedParent(t *testing.T) {
+	s := newSharing(t, 256*mib)
+	e, i := s.sharer(), s.sharer()
+	e.ok("create 1 64")
+	e.ok("export 1 1")
+	e.give(1, i, 1)
+	e.ok("close 1")
+	e.ok("alloc 2 32")
+	e.ask("get 2")
+	child := e.code("fork")
+	defer func() { _ = syscall.Kill(child, syscall.SIGKILL) }()
+	i.ok("import 1 1")
+	i.ok("close 1")
+	s.conserved("with a child", 2, 96)
+	e.ok("free 2")
+	s.conserved("the parent has freed", 2, 64)
+	e.ok("release 1")
+	i.ok("release 1")
+	s.conserved("all have released", 2, 0)
+	e.ok("alloc 2 32")
+	e.ask("get 2")
+	e.kill()
+	s.conserved("the parent is dead, its child has its memory", 2, 32)
+	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.conserved("the child is dead", 1, 0)
+}
+
+// Where /proc tells nothing of locks, importers are charged in full and descriptors are
+// seen closed by the daemon alone: too much, never too little.
+func TestSharesWithoutProc(t *testing.T) {
+	for name, hide := range map[string]string{
+		"no proc":     "mount -t tmpfs none /proc; exec \"$@\"",
+		"no locks":    "mount --bind /dev/null /proc/locks; exec \"$@\"",
+		"proc ro":     "mount -o remount,bind,ro /proc; exec \"$@\"",
+		"uid 65534":   "exec setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all \"$@\"",
+		"pid and mnt": "exec unshare -pf --kill-child --mount-proc \"$@\"",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSharing(t, 256*mib)
+			if err := os.Chmod(s.node.dir, 0o777); err != nil { //nolint:gosec // for another user
+				t.Fatal(err)
+			}
+			openUp(t, s.node.dir, s.program)
+			prefix := []string{"sh", "-euc", hide, "sh"}
+			e, i := s.sharerIn(s.container, prefix...), s.sharerIn(s.container, prefix...)
+			handOver(e, i)
+			i.ok("import 1 1")
+			i.ok("map 1 64")
+			want := uint64(2*contextBytes + 64*mib)
+			if name == "no proc" {
+				want += 64 * mib
+			}
+			if got := s.sweep(); got != want {
+				t.Errorf("shared: the ledger has %d MiB, want %d", got/mib, want/mib)
+			}
+			e.ok("release 1")
+			i.ok("unmap 1")
+			i.ok("release 1")
+			s.conserved("a descriptor is left", 2, 64)
+			i.ok("close 1")
+			s.conserved("closed", 2, 0) // the daemon's sweep
+			e.ok("alloc 1 64")
+			i.ok("open 1 %s", e.ask("get 1"))
+			e.kill()
+			s.conserved("no descriptor needed", 1, 64)
+			i.ok("shut 1")
+			s.conserved("nothing is left", 1, 0)
+		})
+	}
+}
+
+// openUp lets any user reach the parts of a test.
+func openUp(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		for ; p != "/" && p != os.TempDir(); p = filepath.Dir(p) {
+			info, err := os.Stat(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(p, info.Mode().Perm()|0o755); err != nil { //nolint:gosec // for another user
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// With every record taken, what is exported stays with its maker until that one ends,
+// and importers are charged in full.
+func TestShareTableFull(t *testing.T) {
+	s := newSharing(t, 7*1024*mib)
+	e, i := s.sharer(), s.sharer()
+	for k := range region.ShareCount {
+		e.ok("create %d 2", k+1)
+		e.ok("export %d %d", k+1, 1)
+		e.ok("close 1")
+	}
+	s.conserved("every record is taken", 2, 2*region.ShareCount)
+	e.ok("create 2000 64")
+	e.ok("export 2000 1")
+	e.give(1, i, 1)
+	i.ok("import 1 1")
+	i.ok("map 1 64")
+	beside := uint64(2*contextBytes + 2*region.ShareCount*mib)
+	if got := s.sweep(); got != beside+128*mib {
+		t.Errorf("one more: the ledger has %d MiB beside the records, want 128", (got-beside)/mib)
+	}
+	e.ok("release 2000")
+	e.ok("release 1") // makes room for another
+	e.kill()
+	s.conserved("the maker is dead", 1, 64)
+	i.ok("unmap 1")
+	i.ok("release 1")
+	i.ok("close 1")
+	s.conserved("nothing is left", 1, 0)
+}
+
+// Whatever stands in the records, no process of the container crashes, hangs or gets
+// past the limit by it; what it loses is its own container's.
+func TestHostileShares(t *testing.T) {
+	s := newSharing(t, 256*mib)
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // reproducible
+	f, err := os.OpenFile(filepath.Join(s.container.dir, "ledger"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	header := func(off uintptr, v uint32) {
+		b := make([]byte, 4)
+		binary.NativeEndian.PutUint32(b, v)
+		_, _ = f.WriteAt(b, int64(off))
+	}
+	for round := range 20 {
+		b := make([]byte, region.ShareCount*region.ShareSize+region.HolderCount*8)
+		if _, err := f.WriteAt(b, region.ShareOffset(1, 0)); err != nil { // a ledger as before
+			t.Fatal(err)
+		}
+		e, i := s.sharer(), s.sharer()
+		handOver(e, i)
+		for k := range b {
+			switch round % 4 {
+			case 0:
+				b[k] = byte(random.Uint32())
+			case 1:
+				b[k] = 0xff
+			case 2:
+				b[k] = byte(random.IntN(3))
+			}
+		}
+		if _, err := f.WriteAt(b, region.ShareOffset(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		header(unsafe.Offsetof(region.LedgerHeader{}.ShareHigh), random.Uint32())
+		header(unsafe.Offsetof(region.LedgerHeader{}.HolderHigh), random.Uint32())
+		e.code("create 2 2")
+		e.code("export 2 2")
+		i.code("import 1 1")
+		i.code("map 1 64")
+		i.code("alloc 2 300")
+		i.code("release 1")
+		e.code("release 1")
+		e.code("alloc 3 2")
+		if h := e.ask("get 3"); len(h) > 10 {
+			i.code("open 3 %s", h)
+			i.code("shut 3")
+		}
+		e.code("race %d 200", round)
+		s.sweep()
+		e.quit()
+		i.quit()
+	}
+	if high := s.gpu().High; high > 256*mib {
+		t.Logf("SIMULATED: a tenant that damages its own ledger has held %d bytes over its limit", high-256*mib)
+	}
+}
