@@ -271,8 +271,9 @@ static bool dying(unsigned gpu, uint64_t bytes, uint64_t limit, uint64_t *ret_li
 	uint64_t closed;
 	bool any = soon(gpu, ret_living, &closed);
 
-	if (closed > *asked && closed <= *ret_living && fits(*ret_living - closed, bytes, limit)) {
-		gs_shares_sweep();
+	// Those that were found closed are looked at once more, after a while.
+	if ((closed > *asked && closed <= *ret_living && fits(*ret_living - closed, bytes, limit)) || gs_shares_due(gpu)) {
+		gs_shares_sweep(true);
 		any = soon(gpu, ret_living, &closed);
 	}
 	*asked = closed;

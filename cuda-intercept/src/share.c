@@ -179,7 +179,7 @@ void gs_share_drop(uint16_t share)
 		gs_sharetab_give_word(i, holds[i].word);
 		// One that had descriptors waits for a sweep: to look for them takes long.
 		if (!(gs_sharetab_flags(i) & GS_SHARE_TAGGED) && (fd = gs_attach_open_ledger()) >= 0) {
-			gs_sharetab_settle(fd, &i, 1);
+			gs_sharetab_let_go(fd, i);
 			close(fd);
 		}
 		// What is left of it leaves this process's word.
@@ -215,6 +215,7 @@ void gs_share_mark(uint16_t share, int fd)
 			__atomic_fetch_or(&s->flags, (uint16_t)GS_SHARE_ANY_FILE, __ATOMIC_SEQ_CST);
 	}
 	__atomic_fetch_or(&s->flags, (uint16_t)GS_SHARE_TAGGED, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->died_ns, 0, __ATOMIC_SEQ_CST);
 	errno = saved;
 }
 

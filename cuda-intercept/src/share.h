@@ -61,14 +61,18 @@ uint64_t gs_share_bytes(uint16_t share);
 // gs_shares_forget takes a dead slot off all shares. The caller holds its lock.
 void gs_shares_forget(uint32_t slot);
 
-// gs_shares_sweep gives back what nobody holds any more. It may take as long as the
-// kernel takes to list its locks, some 10 ms, if only descriptors hold something.
-void gs_shares_sweep(void);
+// gs_shares_sweep gives back what nobody holds any more. With tags it looks, too, whether
+// the descriptors are closed of what nobody else holds, which may take some 10 ms.
+void gs_shares_sweep(bool tags);
 
 // gs_shares_dying tells whether shares on gpu are about to be given back, and sets
 // ret_living to the bytes of the others. ret_closed is how much of that may be held
 // by nobody: it had descriptors, which may be closed by now.
 bool gs_shares_dying(unsigned gpu, uint64_t *ret_living, uint64_t *ret_closed);
+
+// gs_shares_due tells whether there are shares on gpu whose descriptors were found closed
+// long enough ago to be given back.
+bool gs_shares_due(unsigned gpu);
 
 // gs_shares_unheld tells whether there is a share that no slot holds, or one on its way
 // from a slot's word into its record.

@@ -168,77 +168,87 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-static void end(uint32_t share)
+// end frees a share that no slot holds. died is what its mark was when its descriptors were
+// looked for: a new one takes the mark away (gs_share_mark).
+static void end(int fd, uint32_t share, uint64_t died)
 {
-	__atomic_store_n(&gs_share_at(share)->state, (uint32_t)GS_SHARE_FREE, __ATOMIC_SEQ_CST);
+	struct gs_share *s = gs_share_at(share);
+	struct set all;
+
+	// While somebody has the lock it is not held for the first time.
+	if (!gs_sharetab_lock(fd, share))
+		return;
+	held(&all, NULL);
+	if (!in(&all, share) && __atomic_load_n(&s->died_ns, __ATOMIC_SEQ_CST) == died)
+		__atomic_store_n(&s->state, (uint32_t)GS_SHARE_FREE, __ATOMIC_SEQ_CST);
+	gs_sharetab_unlock(fd, share);
 }
 
 // bury frees a share whose descriptors are closed, once they have been so for a while.
-static void bury(uint32_t share, bool alive)
+static void bury(int fd, uint32_t share, uint64_t died, bool alive)
 {
-	struct gs_share *s = gs_share_at(share);
-	uint64_t died = __atomic_load_n(&s->died_ns, __ATOMIC_RELAXED), now = now_ns();
+	uint64_t *mark = &gs_share_at(share)->died_ns, now = now_ns();
 
 	if (alive)
-		__atomic_store_n(&s->died_ns, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(mark, 0, __ATOMIC_SEQ_CST);
 	else if (!died || died > now)
-		__atomic_store_n(&s->died_ns, now, __ATOMIC_SEQ_CST);
+		__atomic_compare_exchange_n(mark, &died, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	else if (now - died >= GS_TAG_GRACE)
-		end(share);
+		end(fd, share, died);
 }
 
-void gs_sharetab_settle(int fd, const uint32_t *shares, int n)
+// look_for gives back those of n shares whose descriptors are closed. No lock is held
+// meanwhile: it takes long.
+static void look_for(int fd, const uint32_t *shares, int n)
 {
 	struct gs_sharetag tags[TAGS];
-	uint32_t asked[TAGS], locked[TAGS];
-	int tagged = 0, locks = 0;
-	struct set all;
+	uint64_t died[TAGS];
 
-	// Locked before it is looked at who holds them: none is held anew until we are
-	// done.
-	for (int i = 0; i < n && locks < TAGS; i++)
-		if (gs_sharetab_lock(fd, shares[i]))
-			locked[locks++] = shares[i];
-	held(&all, NULL);
-	for (int i = 0; i < locks; i++) {
-		const struct gs_share *s = gs_share_at(locked[i]);
-		uint16_t flags = gs_sharetab_flags(locked[i]);
+	for (int i = 0; i < n; i++) {
+		const struct gs_share *s = gs_share_at(shares[i]);
 
-		if (gs_sharetab_state(locked[i]) == GS_SHARE_FREE || in(&all, locked[i]))
-			continue;
-		if (!(flags & GS_SHARE_TAGGED)) {
-			end(locked[i]);
-			continue;
-		}
-		asked[tagged] = locked[i];
-		tags[tagged] = (struct gs_sharetag){.tag = s->tag};
-		if (!(flags & GS_SHARE_ANY_FILE))
-			memcpy(tags[tagged].file, s->file, sizeof(s->file));
-		tagged++;
+		died[i] = __atomic_load_n(&s->died_ns, __ATOMIC_SEQ_CST);
+		tags[i] = (struct gs_sharetag){.tag = s->tag};
+		if (!(gs_sharetab_flags(shares[i]) & GS_SHARE_ANY_FILE))
+			memcpy(tags[i].file, s->file, sizeof(s->file));
 	}
 	// Where the list of locks is hidden, the daemon looks.
-	if (tagged && gs_sharetag_alive(tags, tagged))
-		for (int i = 0; i < tagged; i++)
-			bury(asked[i], tags[i].alive);
-	for (int i = 0; i < locks; i++)
-		gs_sharetab_unlock(fd, locked[i]);
+	if (n && gs_sharetag_alive(tags, n))
+		for (int i = 0; i < n; i++)
+			bury(fd, shares[i], died[i], tags[i].alive);
 }
 
-void gs_shares_sweep(void)
+void gs_sharetab_let_go(int fd, uint32_t share)
 {
-	uint32_t high = gs_shares_high(), list[TAGS];
-	int n = 0, fd, saved = errno;
+	if (!(gs_sharetab_flags(share) & GS_SHARE_TAGGED))
+		end(fd, share, __atomic_load_n(&gs_share_at(share)->died_ns, __ATOMIC_SEQ_CST));
+}
+
+void gs_shares_sweep(bool tags)
+{
+	uint32_t high = gs_shares_high(), tagged[TAGS];
+	int n = 0, fd = -1, saved = errno;
 	struct set all;
 
 	if (!high)
 		return;
 	held(&all, NULL);
-	for (uint32_t i = 0; i < high && n < TAGS; i++)
-		if (gs_sharetab_state(i) != GS_SHARE_FREE && !in(&all, i))
-			list[n++] = i;
-	fd = n ? gs_attach_open_ledger() : -1;
+	for (uint32_t i = 0; i < high; i++) {
+		bool has = gs_sharetab_flags(i) & GS_SHARE_TAGGED;
+
+		if (gs_sharetab_state(i) == GS_SHARE_FREE || in(&all, i) || (has && (!tags || n == TAGS)))
+			continue;
+		if (fd < 0)
+			fd = gs_attach_open_ledger();
+		if (fd < 0)
+			break;
+		if (has)
+			tagged[n++] = i;
+		else
+			gs_sharetab_let_go(fd, i);
+	}
 	if (fd >= 0) {
-		gs_sharetab_settle(fd, list, n);
+		look_for(fd, tagged, n);
 		close(fd);
 	}
 	errno = saved;
@@ -287,6 +297,22 @@ bool gs_shares_unheld(void)
 		uint32_t state = gs_sharetab_state(i);
 
 		if (state == GS_SHARE_MOVING || (state != GS_SHARE_FREE && !in(&all, i)))
+			return true;
+	}
+	return false;
+}
+
+bool gs_shares_due(unsigned gpu)
+{
+	uint32_t high = gs_shares_high();
+	uint64_t now = high ? now_ns() : 0;
+
+	for (uint32_t i = 0; i < high; i++) {
+		const struct gs_share *s = gs_share_at(i);
+		uint64_t died = __atomic_load_n(&s->died_ns, __ATOMIC_RELAXED);
+
+		if (gs_sharetab_state(i) != GS_SHARE_FREE && s->gpu == gpu && died && died <= now &&
+		    now - died >= GS_TAG_GRACE)
 			return true;
 	}
 	return false;

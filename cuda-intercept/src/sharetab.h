@@ -40,7 +40,7 @@ void gs_sharetab_give_word(uint32_t share, uint32_t word);
 // gs_sharetab_wake makes a share count whose bytes were in its owner's word.
 void gs_sharetab_wake(uint32_t share);
 
-// gs_sharetab_settle gives back those of n shares that nobody holds.
-void gs_sharetab_settle(int fd, const uint32_t *shares, int n);
+// gs_sharetab_let_go gives back a share that nobody holds and that never had descriptors.
+void gs_sharetab_let_go(int fd, uint32_t share);
 
 #endif

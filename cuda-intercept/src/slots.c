@@ -265,7 +265,7 @@ uint64_t gs_slots_sweep(uint64_t interval)
 		all_given_back(dying);
 	__atomic_store_n(&h->sweep_next, slot, __ATOMIC_RELAXED);
 	close(fd);
-	gs_shares_sweep();
+	gs_shares_sweep(false);
 	errno = saved;
 	return 0;
 }
@@ -298,7 +298,7 @@ void gs_slots_reap(void)
 		close(fd);
 	if (!any)
 		all_given_back(dying);
-	gs_shares_sweep();
+	gs_shares_sweep(false);
 	errno = saved;
 }
 

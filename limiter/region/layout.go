@@ -61,9 +61,9 @@ const (
 	// HolderCount is the number of words that tell which slot holds which share.
 	HolderCount = 8192
 	// TagGrace is the least time in nanoseconds between finding that the last
-	// descriptor which held a share is closed and counting its bytes as free: the kernel
-	// drops a descriptor's locks first and tells the driver of the close then.
-	TagGrace = 20_000_000
+	// descriptor which held a share is closed and counting its bytes as free: as
+	// ReapGrace, for the driver learns of it after the kernel has dropped its locks.
+	TagGrace = ReapGrace
 	// MilliGPU is the whole of one GPU's time.
 	MilliGPU = 1000
 	// ChargeGranule is the unit in bytes to which a linear allocation is rounded
