@@ -251,3 +251,55 @@ func TestHostileShares(t *testing.T) {
 		t.Logf("SIMULATED: a tenant that damages its own ledger has held %d bytes over its limit", high-256*mib)
 	}
 }
+
+// A card takes memory in blocks: IPC shares the whole block that a small allocation lies
+// in. Multicast objects hold what is bound to them.
+func TestSharesOnACard(t *testing.T) {
+	s := newSharing(t, 512*mib, "--profile", "h100")
+	e, i := s.sharer(), s.sharer()
+	s.conserved("contexts", 2, 0)
+	for k := range 4 {
+		e.ok("alloc %d 1", k+1) // two in a block
+	}
+	s.conserved("parts of two blocks", 2, 4)
+	i.ok("open 1 %s", e.ask("get 1"))
+	i.ok("open 2 %s", e.ask("get 2"))
+	i.ok("open 3 %s", e.ask("get 3"))
+	s.conserved("opened", 2, 4)
+	for k := range 4 {
+		e.ok("free %d", k+1)
+	}
+	s.conserved("freed where they were made", 2, 4)
+	i.ok("shut 1")
+	s.conserved("the other part is open", 2, 4)
+	i.ok("shut 2")
+	s.conserved("one block is open", 2, 2)
+	e.kill()
+	s.conserved("its maker is dead", 1, 2)
+	i.ok("shut 3")
+	s.conserved("closed", 1, 0)
+
+	e = s.sharer()
+	e.ok("multi 5 4")
+	e.ok("create 1 4")
+	e.ok("bind 5 1 4")
+	e.ok("release 1")
+	s.conserved("bound", 2, 4)
+	e.ok("unbind 5 0 4")
+	s.conserved("unbound", 2, 0)
+	e.ok("create 1 4")
+	e.ok("bind 5 1 4")
+	e.ok("release 1")
+	e.ok("export 5 1") // the object travels, and is no memory
+	e.give(1, i, 1)
+	e.ok("close 1")
+	i.ok("import 1 5")
+	i.ok("close 1")
+	i.ok("map 5 4")
+	s.conserved("an object in two processes", 2, 4)
+	e.ok("release 5")
+	s.conserved("its maker has let go", 2, 0)
+	i.ok("unmap 5")
+	i.ok("release 5")
+	s.conserved("nothing is left", 2, 0)
+}
