@@ -5,11 +5,11 @@
 // for an allocation as long as the exporter has it; then whoever has imported it is.
 
 #include "attach.h"
-#include "block.h"
 #include "context.h"
 #include "cuda_bodies.h"
 #include "cuda_hooks.h"
 #include "grant.h"
+#include "pool.h"
 #include "share.h"
 #include "vmm.h"
 
@@ -41,7 +41,7 @@ static int imported(CUdeviceptr ptr, uint16_t share)
 	if (!share) {
 		if (gs_cuda_real.cuMemGetAddressRange_v2)
 			gs_cuda_real.cuMemGetAddressRange_v2(&start, &bytes, ptr);
-		e.bytes = gs_whole_blocks(e.gpu, bytes);
+		e.bytes = gs_pool_block(e.gpu, bytes);
 		if (gs_charge(e.gpu, e.bytes) < 0)
 			return -1;
 	}

@@ -102,6 +102,10 @@ uint64_t gs_stream_key(CUstream stream, bool per_thread);
 // gs_capturing tells whether a stream is being captured: then nothing is charged.
 bool gs_capturing(CUstream stream, bool per_thread);
 
+// gs_pool_block returns the most that the block of a pool takes which an allocation of that
+// size lies in: it is shared whole.
+uint64_t gs_pool_block(unsigned gpu, uint64_t bytes);
+
 // gs_pools_forked forgets everything in a forked child.
 void gs_pools_forked(void);
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "attach.h"
+#include "block.h"
 #include "pool_in.h"
 
 // What drivers have been seen to take for a small allocation on cards.
@@ -76,4 +77,13 @@ void gs_pool_learn(unsigned gpu, uint64_t bytes, uint64_t grown)
 	} else if (bytes > step && grown < bound && atomic_load(&learnt[gpu].big) == UNSEEN) {
 		atomic_store(&learnt[gpu].big, BLOCKS);
 	}
+}
+
+uint64_t gs_pool_block(unsigned gpu, uint64_t bytes)
+{
+	uint64_t step = gs_pool_steps(gpu);
+
+	if (!step)
+		return bytes;
+	return bytes < step ? step : gs_whole_blocks(gpu, bytes);
 }

@@ -13,6 +13,7 @@
 
 #include "attach.h"
 #include "ledger.h"
+#include "pool.h"
 #include "sharetab.h"
 #include "sharetag.h"
 #include "slots.h"
@@ -121,7 +122,9 @@ uint16_t gs_share_entry(enum gs_kind kind, uint64_t key)
 	pthread_mutex_lock(&moving);
 	if (gs_registry_get(kind, key, &e) && !e.share && gs_registry_share(kind, key, 0, GS_SHARE_PINNED)) {
 		// A pool keeps what is freed: its word tells the driver's figure of all of it.
-		e.share = share_make(e.gpu, e.bytes, kind == GS_KIND_POINTER && e.link && e.link != GS_LINK_PART);
+		bool pool = kind == GS_KIND_POINTER && e.link && e.link != GS_LINK_PART;
+
+		e.share = share_make(e.gpu, pool ? gs_pool_block(e.gpu, e.bytes) : e.bytes, pool);
 		if (e.share != GS_SHARE_PINNED && !gs_registry_share(kind, key, GS_SHARE_PINNED, e.share)) {
 			gs_share_drop(e.share);
 			e.share = 0;

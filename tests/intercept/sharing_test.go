@@ -303,3 +303,28 @@ func TestSharesOnACard(t *testing.T) {
 	i.ok("release 5")
 	s.conserved("nothing is left", 2, 0)
 }
+
+// A pool's block is shared whole, however small the allocation: who has imported one is
+// charged for all of it once its maker has freed it.
+func TestPoolsBlockIsSharedWhole(t *testing.T) {
+	s := newSharing(t, 512*mib, "--profile", "h100")
+	e, i := s.sharer(), s.sharer()
+	e.ok("pool 1")
+	e.ok("pexport 1 1")
+	e.give(1, i, 1)
+	i.ok("pimport 1 1")
+	e.ok("palloc 1 1 3")
+	i.ok("popen 1 1 %s", e.ask("pget 1"))
+	enough := func(when string) {
+		t.Helper()
+		waitFor(t, when+": not less than the simulator has", func() bool { return s.sweep() >= s.gpu().Used })
+	}
+	enough("imported")
+	e.ok("afree 1")
+	enough("freed where it was made")
+	e.kill()
+	enough("its maker is dead")
+	s.conserved("in one block", 1, 32)
+	i.ok("free 1")
+	s.conserved("freed", 1, 0)
+}
