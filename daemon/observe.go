@@ -123,12 +123,13 @@ func (m *Manager) countDenied(c *container, u region.Usage) {
 		}
 		c.seen.deniedAt = time.Now()
 		g := c.rec.GPUs[i]
+		page, _ := c.page(i)
 		beside := ""
 		if host := c.rec.HostMemoryBytes; host > 0 {
 			beside = fmt.Sprintf(", and %s of %s of host memory", quantity.FormatBytes(u.HostBytes), quantity.FormatBytes(host))
 		}
 		e := m.eventLocked(c, v1.EventDenied, "%d allocations refused on GPU %d at its limit of %s, %s in use now%s, %s refused in all; more: gpushare set %s --gpu-memory …",
-			a.Denied-before, g.Index, quantity.FormatBytes(g.MemoryBytes), quantity.FormatBytes(a.Bytes), beside, quantity.FormatBytes(a.DeniedBytes), m.nameLocked(c))
+			a.Denied-before, g.Index, quantity.FormatBytes(g.MemoryBytes), quantity.FormatBytes(min(charged(a, page), g.MemoryBytes)), beside, quantity.FormatBytes(a.DeniedBytes), m.nameLocked(c))
 		index := g.Index
 		e.GPU = &index
 		m.events.Add(e)

@@ -197,7 +197,7 @@ func (m *Manager) describeGPU(c *container, i int, g state.GPU, u region.Usage, 
 	if i < len(u.GPU) {
 		a := u.GPU[i]
 		row.MemoryLedgerBytes = a.Bytes
-		row.MemoryGrowthBytes, all = page.Growth, charged(a, page)
+		row.MemoryGrowthBytes, row.MemoryGuessedBytes, all = page.Growth, guessed(a, page), charged(a, page)
 		row.ChargedNs, row.ThrottledNs, row.Throttles, row.Launches = a.ChargedNs, a.ThrottledNs, a.Throttles, a.Launches
 		row.Denied, row.DeniedBytes, row.Unpriced = a.Denied, a.DeniedBytes, a.Unpriced
 	}

@@ -230,7 +230,7 @@ func (m *Manager) settle(e entry, number uint32, before region.Usage, figures ma
 		s.seen, s.over = append(s.seen, 0), append(s.over, false)
 	}
 	done := err == nil
-	sums := make([]uint64, n)
+	sums, announced := make([]uint64, n), make([]uint64, n)
 	for i := range n {
 		b, a, g := before.GPU[i], after.GPU[i], figures[e.rec.GPUs[i].UUID]
 		f := g.by[e.rec.ID]
@@ -246,21 +246,25 @@ func (m *Manager) settle(e entry, number uint32, before region.Usage, figures ma
 		}
 		c.dir.Limits.EndSettle(i, settled, s.gpus[i].Growth())
 		s.seen[i] = a.Bytes
-		sums[i] = charged(a, c.dir.Limits.GPU(i))
+		sums[i], announced[i] = charged(a, c.dir.Limits.GPU(i)), a.Bytes
 	}
 	c.restLocked(m.now(), done)
 	c.acct.Unlock()
-	m.tellOverruns(c, sums)
+	m.tellOverruns(c, sums, announced)
 }
 
 // charged is all that is charged to a container on a GPU: what its ledger announces,
 // guesses that no look has covered, and growth.
 func charged(u region.GPUUsage, page region.GPULimit) uint64 {
-	sum := u.Bytes
+	return saturated(saturated(u.Bytes, guessed(u, page)), page.Growth)
+}
+
+// guessed is the part of it that no look has covered.
+func guessed(u region.GPUUsage, page region.GPULimit) uint64 {
 	if u.GuessMark > page.SettleDone {
-		sum = saturated(sum, u.Guess)
+		return u.Guess
 	}
-	return saturated(sum, page.Growth)
+	return 0
 }
 
 func saturated(a, b uint64) uint64 {
@@ -295,9 +299,10 @@ func (c *container) restLocked(now time.Duration, settled bool) {
 	s.next = now + gap
 }
 
-// tellOverruns keeps events when a container comes to be over its limit by what the
-// driver took unasked, and when it is back.
-func (m *Manager) tellOverruns(c *container, sums []uint64) {
+// tellOverruns keeps events when a container comes to be over its limit, by what the
+// driver took unasked or because the limit was lowered below what it has, and when it
+// is back.
+func (m *Manager) tellOverruns(c *container, sums, announced []uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.containers[c.id] != c {
@@ -312,7 +317,11 @@ func (m *Manager) tellOverruns(c *container, sums []uint64) {
 		index := c.rec.GPUs[i].Index
 		switch {
 		case sum > limit && !was:
-			e := m.eventLocked(c, v1.EventOverrun, "the driver took %s beyond the limit of %s on GPU %d; new allocations are refused until that much is freed",
+			why := "the driver took %s beyond the limit of %s on GPU %d"
+			if announced[i] > limit && c.loweredLocked() {
+				why = "%s beyond the limit of %s on GPU %d are in use since gpushare set lowered it"
+			}
+			e := m.eventLocked(c, v1.EventOverrun, why+"; new allocations are refused until that much is freed",
 				quantity.FormatBytes(sum-limit), quantity.FormatBytes(limit), index)
 			e.GPU = &index
 			m.events.AddLimited("overrun "+c.id, stateRate, e)
@@ -322,4 +331,11 @@ func (m *Manager) tellOverruns(c *container, sums []uint64) {
 			m.events.AddLimited("overrun ended "+c.id, stateRate, e)
 		}
 	}
+}
+
+// loweredLocked reports whether the memory limit is one that gpushare set wrote.
+func (c *container) loweredLocked() bool {
+	_, memory := c.rec.Set[v1.LimitMemory]
+	_, profile := c.rec.Set[v1.LimitProfile]
+	return memory || profile
 }

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/gpushare/gpushare/daemon/api/v1"
 	"github.com/gpushare/gpushare/daemon/nvml"
+	"github.com/gpushare/gpushare/daemon/usage"
 	"github.com/gpushare/gpushare/limiter/region"
 )
 
@@ -139,4 +140,34 @@ func TestSettlingFlood(t *testing.T) {
 	if most := looksBurst + uint32(time.Since(begin).Seconds()*looksPerSecond) + 2; looks > most || looks < 2 {
 		t.Errorf("%d looks in %v, want at most %d", looks, time.Since(begin), most)
 	}
+}
+
+// Who is over a limit that was lowered below what it has is not told that the driver
+// took it, and the event of its refusals counts all that is charged.
+func TestOverrunOfALoweredLimit(t *testing.T) {
+	w, pid, driver := settledWorld(t)
+	driver(nil, nvml.Process{PID: pid, Bytes: 3 * gib, Known: true})
+	w.eventually("growth", func() bool { return w.pageOf("a").Growth == gib })
+	m, c := w.m, w.m.containers["a"]
+	a := region.GPUUsage{Bytes: 2 * gib, GPUAccount: region.GPUAccount{Denied: 1, DeniedBytes: gib}}
+	m.countDenied(c, region.Usage{GPU: []region.GPUUsage{a}})
+	if text := m.recent("a", 1)[0].Message; !strings.Contains(text, "3 GiB in use now") {
+		t.Error(text)
+	}
+
+	a.Guess, a.GuessMark = 5, 1<<31
+	row, _ := m.describeGPU(c, 0, c.rec.GPUs[0], region.Usage{GPU: []region.GPUUsage{a}}, usage.Figure{Known: true})
+	if row.MemoryGuessedBytes != 5 || row.MemoryUsedBytes != 3*gib+5 {
+		t.Errorf("a guess that no look has covered: %+v", row)
+	}
+
+	if _, err := m.Resize(context.Background(), "a", v1.ResizeRequest{Memory: "1Gi", Soft: true}); err != nil {
+		t.Fatal(err)
+	}
+	m.wantLook("a")
+	w.eventually("event", func() bool {
+		return slices.ContainsFunc(m.recent("a", 9), func(e v1.Event) bool {
+			return e.Reason == v1.EventOverrun && strings.Contains(e.Message, "2 GiB beyond the limit of 1 GiB on GPU 0 are in use since gpushare set lowered it")
+		})
+	})
 }

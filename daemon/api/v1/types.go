@@ -117,6 +117,8 @@ type ContainerGPU struct {
 	MemoryLedgerBytes uint64 `json:"memory_ledger_bytes"`
 	// MemoryGrowthBytes is what the driver took beyond that: code, heaps, internals.
 	MemoryGrowthBytes uint64 `json:"memory_growth_bytes"`
+	// MemoryGuessedBytes is what is charged in advance of the driver's figure.
+	MemoryGuessedBytes uint64 `json:"memory_guessed_bytes"`
 	// MemoryDriverBytes is the driver's figure; absent where the driver has none.
 	MemoryDriverBytes *uint64 `json:"memory_driver_bytes,omitempty"`
 	MemoryPeakBytes   uint64  `json:"memory_peak_bytes"`

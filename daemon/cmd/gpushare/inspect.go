@@ -139,9 +139,13 @@ func inspectGPU(s sheet, g v1.ContainerGPU) {
 	if g.OverrunBytes > 0 {
 		over = " and " + quantity.FormatBytes(g.OverrunBytes) + " beyond it"
 	}
+	ahead := ""
+	if g.MemoryGuessedBytes > 0 {
+		ahead = ", charged in advance " + quantity.FormatBytes(g.MemoryGuessedBytes)
+	}
 	s.line(fmt.Sprintf("GPU %d", g.Index), "%s  %s", g.UUID, g.Name)
-	s.line("  memory", "limit %s (%d B), used %s%s: own account %s, growth %s, %s; peak %s; %d refused, %s of them", quantity.FormatBytes(g.MemoryLimitBytes), g.MemoryLimitBytes,
-		quantity.FormatBytes(g.MemoryUsedBytes), over, quantity.FormatBytes(g.MemoryLedgerBytes), quantity.FormatBytes(g.MemoryGrowthBytes), driver, quantity.FormatBytes(g.MemoryPeakBytes),
+	s.line("  memory", "limit %s (%d B), used %s%s: own account %s, growth %s%s, %s; peak %s; %d refused, %s of them", quantity.FormatBytes(g.MemoryLimitBytes), g.MemoryLimitBytes,
+		quantity.FormatBytes(g.MemoryUsedBytes), over, quantity.FormatBytes(g.MemoryLedgerBytes), quantity.FormatBytes(g.MemoryGrowthBytes), ahead, driver, quantity.FormatBytes(g.MemoryPeakBytes),
 		g.Denied, quantity.FormatBytes(g.DeniedBytes))
 	s.line("  compute", "%s, ceiling %s; used %s, waited %s of the last seconds; %d launches, %d of them waited", guarantee(g.ComputeMilli), ceiling(g.ComputeMaxMilli),
 		percent(g.ComputeUsedMilli), percent(g.ThrottledMilli), g.Launches, g.Throttles)

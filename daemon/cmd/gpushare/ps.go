@@ -117,13 +117,14 @@ func trunc(id string, full bool) string {
 // memory is use and limit of the GPU's memory.
 func memory(g v1.ContainerGPU) string { return part(g.MemoryUsedBytes, g.MemoryLimitBytes) }
 
-// part is use and limit in the limit's unit.
+// part is use and limit in the limit's unit; without a limit, which was taken back
+// while it was in use, in that of the use.
 func part(used, limit uint64) string {
 	for _, u := range []struct {
 		shift uint
 		unit  string
 	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
-		if limit >= 1<<u.shift {
+		if limit >= 1<<u.shift || limit == 0 && used >= 1<<u.shift {
 			one := float64(uint64(1) << u.shift)
 			return fmt.Sprintf("%.1f/%.1f %s", float64(used)/one, float64(limit)/one, u.unit)
 		}

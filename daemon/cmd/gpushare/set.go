@@ -24,7 +24,7 @@ func (t *terminal) setCommand() *cli.Command {
 			&cli.StringFlag{Name: "gpu-compute-max", Usage: "most GPU time that it may use, a `SHARE` or none"},
 			&cli.StringFlag{Name: "gpu-profile", Usage: "memory and compute by `NAME`, like 1of4 or slice-4g, instead of the three above"},
 			&cli.StringFlag{Name: "gpu-host-memory", Usage: "host memory for what does not fit into the limit, `SIZE` like 8Gi, 0B for none"},
-			&cli.BoolFlag{Name: "soft", Usage: "allow a memory limit below what is in use: nothing is taken away, new allocations are refused"},
+			&cli.BoolFlag{Name: "soft", Usage: "allow a limit of memory, or of host memory, below what is in use: nothing is taken away, new allocations are refused"},
 			outputFlag("table or json"),
 		},
 		Action: t.set,
