@@ -71,13 +71,53 @@ func (k *checker) decode() bool {
 		}
 	case errors.As(err, &decode):
 		row, column := decode.Position()
-		k.problems = append(k.problems, Problem{row, fmt.Sprintf("column %d: %s", column, oneLine(err))})
+		text := form(decode.Key())
+		if text == "" { // no fault of a value: of the file's grammar
+			text = fmt.Sprintf("column %d: %s", column, oneLine(err))
+		}
+		k.problems = append(k.problems, Problem{row, text})
 		return false
 	default:
 		k.problems = append(k.problems, Problem{0, oneLine(err)})
 		return false
 	}
 	return true
+}
+
+// form says how the value of a key is written; empty if there is no such key.
+func form(key []string) string {
+	at := reflect.TypeFor[Config]()
+	for _, part := range key {
+		var next reflect.Type
+		if at.Kind() == reflect.Struct {
+			for field := range fields(at) {
+				if field.Tag.Get("toml") == part {
+					next = field.Type
+				}
+			}
+		}
+		if next == nil {
+			return ""
+		}
+		at = next
+	}
+	if len(key) == 0 {
+		return ""
+	}
+	name, wants := strings.Join(key, "."), ""
+	switch at.Kind() {
+	case reflect.String:
+		wants = `is a text: write it in quotes, as "…"`
+	case reflect.Slice:
+		wants = `is a list of texts: write ["…", "…"]`
+	case reflect.Bool:
+		wants = "is true or false, without quotes"
+	case reflect.Struct:
+		wants = "is a table: write [" + name + "] on a line of its own and its keys below"
+	default:
+		return ""
+	}
+	return name + " " + wants
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", " ") }

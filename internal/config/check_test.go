@@ -213,3 +213,22 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// A value of the wrong type is told how it is written, not what the decoder calls it.
+func TestCheckTellsHowAValueIsWritten(t *testing.T) {
+	for in, want := range map[string]string{
+		"host_memory = 4":                `line 1: host_memory is a text: write it in quotes, as "…"`,
+		"host_memory = true":             `line 1: host_memory is a text: write it in quotes, as "…"`,
+		"[cap.env]\nmemory = 4.5":        `line 2: cap.env.memory is a text: write it in quotes, as "…"`,
+		"runtimes = \"runc\"":            `line 1: runtimes is a list of texts: write ["…", "…"]`,
+		"[override]\nprivileged = \"1\"": `line 2: override.privileged is true or false, without quotes`,
+		"default_share = \"4Gi\"":        `line 1: default_share is a table: write [default_share] on a line of its own and its keys below`,
+		"host_memory = 4Gi":              `line 1: column `,
+		"host_memory =":                  `line 1: column `,
+	} {
+		_, problems := Check("x.toml", []byte(in+"\n"))
+		if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), want) || strings.Contains(problems[0].String(), "config.") {
+			t.Errorf("%s: %v, want %q", in, problems, want)
+		}
+	}
+}

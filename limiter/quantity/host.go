@@ -17,14 +17,16 @@ func ParseHostMemory(text string, mode Mode) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	switch rest {
-	case "":
+	none := strings.Trim(num.whole+num.frac, "0") == ""
+	switch {
+	case rest == "" && none:
+		return 0, newError(text, len(num.text), 0, "the unit is missing", "0B for none")
+	case rest == "":
 		return 0, newError(text, len(num.text), 0, "the unit is missing", "%sGi or %sMi", num.text, num.text)
-	case "%":
+	case rest == "%":
 		return 0, newError(text, 0, len(text), "host memory is not counted in parts of anything", "bytes like 8Gi")
 	}
 	read := text
-	none := strings.Trim(num.whole+num.frac, "0") == ""
 	if none { // the unit must be one, all the same
 		read = "1" + rest
 	}

@@ -23,7 +23,7 @@ func TestParseHostMemory(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                      "empty; write 8Gi",
 		"8":                     "the unit is missing; write 8Gi or 8Mi",
-		"0":                     "the unit is missing",
+		"0":                     "the unit is missing; write 0B for none",
 		"8G":                    "write 8Gi or 8000000000B",
 		"8Gb":                   "small b means bits; write 8Gi",
 		"25%":                   "host memory is not counted in parts of anything; write bytes like 8Gi",
