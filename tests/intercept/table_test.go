@@ -82,35 +82,54 @@ func changing(t *testing.T) []string {
 }
 
 // A refused call answers NVML_ERROR_NO_PERMISSION over the simulated driver,
-// whatever state NVML is in; what that driver lacks is not found. The newest one has
-// them all.
+// whatever state NVML is in; what that driver lacks is not found. Some names were in
+// few drivers only, so a library that has them all is asked, too.
 func TestRefusals(t *testing.T) {
 	n := simulateGPUs(t, 1, "--driver", "newest")
-	c := n.container(1024 * mib)
+	c, all := n.container(1024*mib), newContainer(t, standInLimit())
 	names := tabled(t, "nvml.def", "REFUSE")
 	for _, name := range changing(t) {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s changes something and is not refused", name)
 		}
 	}
+	all.nvml = withNames(t, names)
 	program := compile(t, "refusals.c")
-	has := exported(t, c.nvml)
-	for _, state := range []string{"unstarted", "start"} {
-		var want strings.Builder
-		for _, name := range names {
-			answer := "4" // NVML_ERROR_NO_PERMISSION
-			if !slices.Contains(has, name) {
-				answer = "absent"
+	for _, c := range []*container{c, all} {
+		has := exported(t, c.nvml)
+		for _, state := range []string{"unstarted", "start"} {
+			var want strings.Builder
+			for _, name := range names {
+				answer := "4" // NVML_ERROR_NO_PERMISSION
+				if !slices.Contains(has, name) {
+					answer = "absent"
+				}
+				fmt.Fprintf(&want, "%s %s\n", name, answer)
 			}
-			fmt.Fprintf(&want, "%s %s\n", name, answer)
-		}
-		got := strings.Split(c.ask(names, program, state), "\n")
-		for i, line := range strings.Split(want.String(), "\n") {
-			if i >= len(got) || got[i] != line {
-				t.Errorf("%s: got %q, want %q", state, got[min(i, len(got)-1)], line)
+			got := strings.Split(c.ask(names, program, state), "\n")
+			for i, line := range strings.Split(want.String(), "\n") {
+				if i >= len(got) || got[i] != line {
+					t.Errorf("%s: got %q, want %q", state, got[min(i, len(got)-1)], line)
+				}
 			}
 		}
 	}
+}
+
+// withNames is an NVML whose functions of those names say success.
+func withNames(t *testing.T, names []string) string {
+	t.Helper()
+	var src strings.Builder
+	for _, name := range append([]string{"nvmlInit_v2", "nvmlSystemGetDriverVersion"}, names...) {
+		fmt.Fprintf(&src, "int %s(void) { return 0; }\n", name)
+	}
+	lib := filepath.Join(t.TempDir(), "standin.so")
+	cmd := exec.Command("gcc", "-xc", "-O0", "-fPIC", "-shared", "-Wl,-soname,libnvidia-ml.so.1", "-o", lib, "-")
+	cmd.Stdin = strings.NewReader(src.String())
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("stand-in: %v\n%s", err, msg)
+	}
+	return lib
 }
 
 // None of them reaches the driver; but the driver reaches its own. The stand-in
