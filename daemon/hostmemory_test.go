@@ -172,6 +172,9 @@ func TestHostMemoryIsChanged(t *testing.T) {
 	if err := set(v1.ResizeRequest{HostMemory: "0B", Soft: true}); err != nil || pageHost(t, w, "a") != 0 {
 		t.Errorf("softly: %v", err)
 	}
+	if text := w.m.recent("a", 1)[0].Message; !strings.HasSuffix(text, "· 10 GiB of host memory → "+strings.Split(text, " → ")[1]) || !strings.HasSuffix(text, "· no host memory") {
+		t.Error(text)
+	}
 	one, _ = w.m.Container(context.Background(), "a")
 	if one.HostMemoryUsedBytes != 3*gib || one.HostMemoryLimitBytes != 0 {
 		t.Errorf("%+v", one)
@@ -179,6 +182,27 @@ func TestHostMemoryIsChanged(t *testing.T) {
 	holder.Close()
 	if one, _ = w.m.Container(context.Background(), "a"); one.HostMemoryUsedBytes != 0 {
 		t.Errorf("after its death: %+v", one)
+	}
+}
+
+// Host memory that was taken back stays taken back, also over daemons that read the
+// record of one before them.
+func TestHostMemoryTakenBackStaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.m.Close()
+	w.policy.HostMemoryBytes = 10 * gib
+	w.start()
+	_, claimant := w.mustClaim("a", v1.Request{Memory: "1Gi", HostMemory: "2Gi"})
+	w.writeState("a", w.mounted("a").Process.Pid)
+	end(claimant)
+	w.eventually("start", func() bool { return w.get("a").PID != 0 })
+	w.restart()
+	if _, err := w.m.Resize(context.Background(), "a", v1.ResizeRequest{HostMemory: "0B"}); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	if one := w.get("a"); one.HostMemoryLimitBytes != 0 || pageHost(t, w, "a") != 0 {
+		t.Errorf("after a restart %d, page %d", one.HostMemoryLimitBytes, pageHost(t, w, "a"))
 	}
 }
 

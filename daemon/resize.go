@@ -181,11 +181,15 @@ func (m *Manager) resizeLocked(c *container, ch change, soft bool, used []uint64
 		out.Old = append(out.Old, apiLimits(g, c.rec.HostMemoryBytes))
 		out.New = append(out.New, apiLimits(next[i], host))
 	}
-	before := grantedWords(c.rec.GPUs, c.rec.HostMemoryBytes)
+	before, hadHost := grantedWords(c.rec.GPUs, c.rec.HostMemoryBytes), c.rec.HostMemoryBytes > 0
 	if err := m.commitLocked(c, next, host, ch); err != nil {
 		return v1.Resize{}, err
 	}
-	m.noteLocked(c, v1.EventLimitChanged, "by gpushare set: %s → %s", before, grantedWords(next, host))
+	after := grantedWords(next, host)
+	if hadHost && host == 0 {
+		after += " · no host memory"
+	}
+	m.noteLocked(c, v1.EventLimitChanged, "by gpushare set: %s → %s", before, after)
 	m.log.Info("limits changed", "container", c.id, "gpu", next[0].UUID, "limit_bytes", next[0].MemoryBytes,
 		"compute_milli", next[0].ComputeMilli, "ceiling_milli", next[0].CeilingMilli)
 	return out, nil

@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -273,11 +274,17 @@ func decode(raw []byte) (*Record, error) {
 	return r, nil
 }
 
-// known lists the fields that Record has.
-var known = []string{
-	"id", "boot_id", "generation", "bundle", "bundle_seen", "runtime_root", "mount_label", "request", "source",
-	"created", "claimant", "init", "group", "gpus", "fault", "name", "engine", "exposed", "asked", "set",
-}
+// known are the fields that Record has. What is known is never kept from an older
+// file: a field that is empty now would come back from it.
+var known = func() (names []string) {
+	t := reflect.TypeFor[Record]()
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}()
 
 func (r *Record) validate() error {
 	if err := proc.ValidID(r.ID); err != nil {
