@@ -55,6 +55,7 @@ func TestManyForksOfManyThreads(t *testing.T) {
 // Every slot is in use: the next process is told that the system is not ready, like
 // those after it, and can start when one of the others has ended. None crashes.
 func TestMoreProcessesThanSlots(t *testing.T) {
+	long(t)
 	if sanitized() {
 		t.Skip("a sanitized process takes 30 times the memory")
 	}

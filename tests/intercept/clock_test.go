@@ -76,6 +76,7 @@ func virtually(t *testing.T, program string, ceiling uint32, seconds int) (launc
 // The launch gate as it is, in the time of a clock that the test moves: a minute's
 // figure in a few seconds, and the same one each time.
 func TestTheGateOnAVirtualClock(t *testing.T) {
+	long(t)
 	if sanitized() {
 		t.Skip("the time library is not built with sanitizers")
 	}

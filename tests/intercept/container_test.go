@@ -77,6 +77,14 @@ func sanitized() bool { return sanitizer() != "" }
 // at the end of each process.
 func counting() bool { return filepath.Base(os.Getenv("GPUSHARE_TEST_LIB")) == "coverage" }
 
+// long leaves a test to make test: it takes more than five seconds.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long: make test runs it")
+	}
+}
+
 // newContainer makes a container's directory on a tmpfs of its own.
 func newContainer(t *testing.T, gpus ...region.GPULimit) *container {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 // program finds the names which that driver has and no other, gets its memory, is
 // refused what is over the limit, and is shown its slice.
 func TestEveryDriver(t *testing.T) {
+	long(t)
 	tenant := compile(t, "tenant.c")
 	names := compile(t, "../../tests/realdriver/testdata/names.c")
 	for _, d := range api.Drivers {

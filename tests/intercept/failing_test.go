@@ -82,6 +82,7 @@ func (p plan) arm(t *testing.T, a *host.AdminClient, call string) (end func() (h
 
 // TestCRASH01EveryCallFails: the walk over all rows, and launches of every form.
 func TestCRASH01EveryCallFails(t *testing.T) {
+	long(t)
 	program := walkProgram(t)
 	calls := slices.DeleteFunc(called(t, "cuda.def"), func(call string) bool {
 		return strings.HasPrefix(call, "cuGetProcAddress") || call == "cuGetExportTable" // only asked; TestLookups
@@ -190,6 +191,7 @@ func (c *container) reports() func() {
 // TestCRASH01EveryQuestionToNVMLFails: each getter is asked, and tenant's view of its
 // card, while a function of NVML fails that the library calls.
 func TestCRASH01EveryQuestionToNVMLFails(t *testing.T) {
+	long(t)
 	n := simulateGPUs(t, 1, "--profile", "h100", "--driver", "newest")
 	admin := host.NewAdminClient(filepath.Join(n.dir, "admin.sock"))
 	source, _ := getters(t)

@@ -14,6 +14,7 @@ import (
 // TestCRASH01SharingWhileCallsFail: two processes share memory in every way while a
 // function fails that the library calls for it.
 func TestCRASH01SharingWhileCallsFail(t *testing.T) {
+	long(t)
 	s := newSharing(t, 1024*mib, "--driver", "newest", "--profile", "h100")
 	admin := host.NewAdminClient(filepath.Join(s.node.dir, "admin.sock"))
 	reports := s.container.reports()

@@ -148,6 +148,7 @@ func TestPROC08CountAndSizes(t *testing.T) {
 // Whatever CUDA_VISIBLE_DEVICES says, the devices are those that the driver shows
 // without us, and each has the limit of its UUID.
 func TestVisibleDevices(t *testing.T) {
+	long(t)
 	n := simulateGPUs(t, 4)
 	program := compile(t, "views.c")
 	var uuids []string

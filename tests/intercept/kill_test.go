@@ -12,6 +12,7 @@ import (
 // nothing, leaves nothing, and blocks nobody: see cuda-intercept/test/stepkill.c. Also
 // case HANG-01. In a soak the points are random, and more.
 func TestKillAtEveryInstruction(t *testing.T) {
+	long(t)
 	if sanitized() {
 		t.Skip("the sanitizers' own instructions are not ours to test")
 	}
@@ -46,6 +47,7 @@ func TestKillAtEveryInstruction(t *testing.T) {
 // process stands still while it exports memory, or while it imports what another one
 // has exported and the bystander imports, too.
 func TestKillWhileSharing(t *testing.T) {
+	long(t)
 	if sanitized() {
 		t.Skip("the sanitizers' own instructions are not ours to test")
 	}

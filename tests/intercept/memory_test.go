@@ -52,6 +52,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 // Processes that allocate and free at the edge are killed and replaced all the
 // time: not a byte over the limit, and all of it free 1 s after the last is gone.
 func TestKilledAgainAndAgain(t *testing.T) {
+	long(t)
 	const limit = 1024 * mib
 	n := simulate(t)
 	c := n.container(limit)
@@ -172,6 +173,7 @@ func TestOneAfterTheOther(t *testing.T) {
 // Several programs that start at once when another has just ended: there is room
 // for all of them, so none is refused while its predecessor's bytes are counted.
 func TestSeveralAfterOne(t *testing.T) {
+	long(t)
 	const limit, several, rounds = 512 * mib, 5, 12
 	n := simulate(t)
 	c := n.container(limit)

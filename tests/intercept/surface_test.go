@@ -97,6 +97,7 @@ func onEveryDriver(t *testing.T, test func(t *testing.T, n *node)) {
 // wrapper of exactly the form that the driver would give, and nothing where it gives
 // nothing; also for what runtimes ask.
 func TestLookupsOnEveryDriver(t *testing.T) {
+	long(t)
 	if sanitized() {
 		t.Skip("the same code with the same names as without sanitizers, and minutes long with them")
 	}
@@ -115,6 +116,7 @@ func TestLookupsOnEveryDriver(t *testing.T) {
 // The walk over each driver: calls that it has are charged as over the newest one,
 // those that it lacks are not found.
 func TestWalkOnEveryDriver(t *testing.T) {
+	long(t)
 	program := walkProgram(t)
 	onEveryDriver(t, func(t *testing.T, n *node) {
 		w := startWalker(t, n, program)

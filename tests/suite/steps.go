@@ -101,8 +101,8 @@ func sanitizers() []step {
 	return []step{
 		script("simgpu, sanitizers", 8*time.Minute, "make", "-C", "simgpu", "test-asan"),
 		script("simgpu, thread sanitizer", 8*time.Minute, "make", "-C", "simgpu", "test-tsan"),
-		script("interceptor, sanitizers", 8*time.Minute, "make", "-C", "cuda-intercept", "test-asan"),
-		script("interceptor, thread sanitizer", 8*time.Minute, "make", "-C", "cuda-intercept", "test-tsan"),
+		script("interceptor, sanitizers", 16*time.Minute, "make", "-C", "cuda-intercept", "test-asan"),
+		script("interceptor, thread sanitizer", 16*time.Minute, "make", "-C", "cuda-intercept", "test-tsan"),
 		script("launch gate, sanitizers", 8*time.Minute, "make", "-C", "cuda-intercept/test/gate", "asan"),
 	}
 }
