@@ -98,8 +98,12 @@ static CUresult locate(struct gs_pool_call *c, CUdeviceptr ptr)
 	struct gs_pool *p = c->pool;
 	unsigned int type = 2, gpu = p->gpu;
 	int dev = -1;
+	bool guessed;
 
-	if (!p->guessed || !gs_cuda_real.cuPointerGetAttribute)
+	pthread_mutex_lock(&gs_pool_lock);
+	guessed = p->guessed;
+	pthread_mutex_unlock(&gs_pool_lock);
+	if (!guessed || !gs_cuda_real.cuPointerGetAttribute)
 		return CUDA_SUCCESS;
 	if (gs_cuda_real.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr) != CUDA_SUCCESS)
 		return CUDA_SUCCESS;

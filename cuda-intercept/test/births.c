@@ -280,7 +280,7 @@ static void fork_and_exec(void)
 	ended(pid, 0);
 }
 
-static volatile int stop;
+static _Atomic(int) stop;
 
 static void *busy(void *arg)
 {

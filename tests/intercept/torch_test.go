@@ -17,6 +17,9 @@ import (
 // PyTorch's tensors in two processes under a limit: what the script itself checks through
 // NVML, and all the while the ledger is the simulator's account.
 func TestTorchBetweenProcesses(t *testing.T) {
+	if sanitized() {
+		t.Skip("Python is not built with the sanitizer")
+	}
 	wheels := filepath.Join(root(t), ".cache/clients-torch")
 	if m, _ := filepath.Glob(filepath.Join(wheels, "torch/_C.cpython-311-*.so")); len(m) == 0 {
 		t.Skip("no PyTorch in .cache/clients-torch: tests/setup/wheels.sh fetches it")
