@@ -154,14 +154,18 @@ CUresult gs_cu_mem_retain(GS_FN(cuMemRetainAllocationHandle) real, CUmemGenericA
 			  void *address)
 {
 	CUmemGenericAllocationHandle handle = 0;
-	CUresult r = real(ret_handle ? &handle : NULL, address);
 	struct gs_entry e;
 	uint64_t number;
+	// Before the driver is asked: another thread may end the mapping and the last handle.
+	bool known = gs_memory_of_address((uintptr_t)address, &number) && gs_memory_ref(number, &e);
+	CUresult r = real(ret_handle ? &handle : NULL, address);
 
+	if (known && r != CUDA_SUCCESS)
+		gs_memory_unref(number);
 	if (r != CUDA_SUCCESS)
 		return r;
 	// Without an entry for the handle the memory stays charged.
-	if (gs_memory_of_address((uintptr_t)address, &number) && gs_memory_ref(number, &e))
+	if (known)
 		gs_memory_handle(handle, number);
 	*ret_handle = handle;
 	return r;

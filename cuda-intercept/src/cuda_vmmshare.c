@@ -4,7 +4,9 @@
 // Physical memory between processes: by descriptor, by the bytes of a fabric handle,
 // and as a dma-buf.
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attach.h"
 #include "cuda_bodies.h"
@@ -16,6 +18,17 @@
 // Bytes of a CUmemFabricHandle.
 #define FABRIC_BYTES 64
 
+// refused takes back a descriptor of memory for which there is no record: it could
+// outlive this process, and nobody would be charged for what it holds.
+static CUresult refused(int fd)
+{
+	int saved = errno;
+
+	close(fd);
+	errno = saved;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult gs_cu_mem_export(GS_FN(cuMemExportToShareableHandle) real, void *ret_handle,
 			  CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, unsigned long long flags)
 {
@@ -26,23 +39,28 @@ CUresult gs_cu_mem_export(GS_FN(cuMemExportToShareableHandle) real, void *ret_ha
 		int fd;
 		unsigned char bytes[FABRIC_BYTES];
 	} out = {0};
-	CUresult r = real(ret_handle && n ? &out : ret_handle, handle, type, flags);
-	struct gs_entry e;
 	uint64_t number;
+	struct gs_entry e;
+	// Held meanwhile: another thread may release it, and a descriptor keeps the memory.
+	bool known = gs_memory_of_handle(handle, &number) && gs_memory_ref(number, &e);
+	CUresult r = real(ret_handle && n ? &out : ret_handle, handle, type, flags);
 	uint16_t share;
 
-	if (r != CUDA_SUCCESS || !n)
-		return r;
-	if (gs_memory_of_handle(handle, &number) && gs_registry_get(GS_KIND_MEMORY, number, &e)) {
+	if (known && r == CUDA_SUCCESS && n) {
 		share = gs_share_entry(GS_KIND_MEMORY, number);
 		if (e.link == GS_MEMORY_OBJECT)
 			gs_share_object(share);
-		if (n == sizeof(int))
-			gs_share_mark(share, out.fd);
-		else
+		if (n != sizeof(int))
 			gs_share_name(share, out.bytes, n);
+		else if (share != GS_SHARE_PINNED)
+			gs_share_mark(share, out.fd);
+		else if (e.link != GS_MEMORY_OBJECT)
+			r = refused(out.fd);
 	}
-	memcpy(ret_handle, &out, n);
+	if (known)
+		gs_memory_unref(number);
+	if (r == CUDA_SUCCESS && n)
+		memcpy(ret_handle, &out, n);
 	return r;
 }
 
@@ -112,18 +130,22 @@ CUresult gs_cu_mem_import(GS_FN(cuMemImportFromShareableHandle) real, CUmemGener
 	return r;
 }
 
-// mark_range marks a descriptor as one of everything that lies in an address range.
-static void mark_range(CUdeviceptr ptr, size_t bytes, int fd)
+// mark_range marks a descriptor as one of everything that lies in an address range. It
+// returns false if there is no record for some of it.
+static bool mark_range(CUdeviceptr ptr, size_t bytes, int fd)
 {
 	uint16_t share = gs_share_pointer(ptr);
 	struct gs_entry e;
 
-	if (share) {
+	if (share)
 		gs_share_mark(share, fd);
-		return;
+	for (size_t at = 0; !share && at < bytes && gs_mapping_at(ptr + at, &e); at = e.key + e.bytes - ptr) {
+		share = gs_share_entry(GS_KIND_MEMORY, e.link);
+		gs_share_mark(share, fd);
+		if (share != GS_SHARE_PINNED)
+			share = 0;
 	}
-	for (size_t at = 0; at < bytes && gs_mapping_at(ptr + at, &e); at = e.key + e.bytes - ptr)
-		gs_share_mark(gs_share_entry(GS_KIND_MEMORY, e.link), fd);
+	return share != GS_SHARE_PINNED;
 }
 
 CUresult gs_cu_range_handle(GS_FN(cuMemGetHandleForAddressRange) real, void *ret_handle, CUdeviceptr ptr, size_t bytes,
@@ -134,8 +156,8 @@ CUresult gs_cu_range_handle(GS_FN(cuMemGetHandleForAddressRange) real, void *ret
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (gs_attached())
-		mark_range(ptr, bytes, fd);
+	if (gs_attached() && !mark_range(ptr, bytes, fd))
+		return refused(fd);
 	*(int *)ret_handle = fd;
 	return r;
 }

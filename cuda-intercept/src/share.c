@@ -93,6 +93,40 @@ static bool make(uint32_t i, unsigned gpu, uint64_t bytes, bool standby)
 	return true;
 }
 
+// join adds bytes to a record that is there, of this process or of another: then they
+// stay charged until all that the record stands for has gone. The process's lock is held.
+static bool join(int fd, uint32_t i, unsigned gpu, uint64_t bytes)
+{
+	struct gs_share *s = gs_share_at(i);
+	bool mine = holds[i].count, ok;
+
+	if (!mine && !gs_sharetab_lock(fd, i))
+		return false;
+	ok = gs_sharetab_state(i) == GS_SHARE_USED && s->gpu == gpu && s->bytes &&
+	     !(gs_sharetab_flags(i) & GS_SHARE_OBJECT) && s->bytes + bytes > bytes &&
+	     (mine || gs_sharetab_take_word(i, &holds[i].word));
+	if (ok) {
+		holds[i].count++;
+		__atomic_fetch_add(&s->bytes, bytes, __ATOMIC_SEQ_CST);
+		gs_ledger_refund(gpu, bytes);
+	}
+	if (!mine)
+		gs_sharetab_unlock(fd, i);
+	return ok;
+}
+
+// join_any is for a table that is full. First those that this process holds.
+static uint16_t join_any(int fd, unsigned gpu, uint64_t bytes)
+{
+	uint32_t high = gs_shares_high();
+
+	for (int mine = 1; mine >= 0; mine--)
+		for (uint32_t i = 0; i < high; i++)
+			if (!holds[i].count == !mine && gs_sharetab_state(i) == GS_SHARE_USED && join(fd, i, gpu, bytes))
+				return (uint16_t)(i + 1);
+	return GS_SHARE_PINNED;
+}
+
 static uint16_t share_make(unsigned gpu, uint64_t bytes, bool standby)
 {
 	uint16_t share = GS_SHARE_PINNED;
@@ -104,6 +138,10 @@ static uint16_t share_make(unsigned gpu, uint64_t bytes, bool standby)
 		i = take_free(fd);
 	if (i >= 0 && make((uint32_t)i, gpu, bytes, standby))
 		share = (uint16_t)(i + 1);
+	else if (i >= 0)
+		gs_sharetab_unlock(fd, (uint32_t)i);
+	if (share == GS_SHARE_PINNED && fd >= 0 && bytes && !standby)
+		share = join_any(fd, gpu, bytes);
 	if (fd >= 0)
 		close(fd);
 	pthread_mutex_unlock(&lock);

@@ -16,8 +16,10 @@
 
 #include "registry.h"
 
-// A share that is none: there was no room for a record, or no way to take one. The
-// bytes stay in this process's word until it ends, whatever is freed meanwhile.
+// A share that is none: there was no way to take a record. The bytes stay in this
+// process's word until it ends, whatever is freed meanwhile; what may outlive it, a
+// descriptor, must not be given out. (Where only the table is full, the bytes are added
+// to a record that is there.)
 #define GS_SHARE_PINNED 0xffff
 
 // gs_share_entry returns the share of an entry of the registry, which it makes if there
