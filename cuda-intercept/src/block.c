@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #define BUCKETS 4096
 #define GRANULES 4096 // of a block, at most
 #define WORDS (GRANULES / 64)
+#define YIELDS 4000 // for a call that has charged nothing
 #define NEWEST 8 // blocks that are looked at before one is charged
 #define UNIT_MIN (64ULL << 10)
 #define UNIT_MAX (1ULL << 30)
@@ -33,6 +35,9 @@ struct gs_block {
 	bool run_known;
 	bool doubt; // the driver has not used room that was there
 	uint64_t used[WORDS];
+	// Used twice, and three times: the driver gives freed memory away again before
+	// its last user has said here that it is free.
+	uint64_t twice[WORDS], thrice[WORDS];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -100,10 +105,15 @@ static void mark(struct gs_block *b, uint64_t address, uint64_t bytes, bool use)
 		uint32_t n = 64 - at % 64 < to - at ? 64 - at % 64 : to - at;
 		uint64_t bits = (n == 64 ? UINT64_MAX : (1ULL << n) - 1) << at % 64;
 
-		if (use)
+		if (use) {
+			b->thrice[at / 64] |= b->twice[at / 64] & bits;
+			b->twice[at / 64] |= b->used[at / 64] & bits;
 			b->used[at / 64] |= bits;
-		else
-			b->used[at / 64] &= ~bits;
+		} else {
+			b->used[at / 64] = (b->used[at / 64] & ~bits) | (b->twice[at / 64] & bits);
+			b->twice[at / 64] = (b->twice[at / 64] & ~bits) | (b->thrice[at / 64] & bits);
+			b->thrice[at / 64] &= ~bits;
+		}
 		at += n;
 	}
 	b->run_known = false;
@@ -169,14 +179,20 @@ static struct gs_block *search(const struct gs_part *part, uint32_t n, bool all)
 	return NULL;
 }
 
-// pin promises the part room in a block.
+// pin promises the part room in a block; one call at a time, for the driver may open a
+// block all the same. all: the GPU is full, so it is worth to wait for the other.
 static bool pin(struct gs_part *part, bool all)
 {
 	uint32_t n = granules(part->gpu, part->bytes);
 	struct gs_block *b;
 
 	pthread_mutex_lock(&lock);
-	b = search(part, n, all);
+	for (int i = 0; all && uncharged[part->gpu] && i < YIELDS; i++) {
+		pthread_mutex_unlock(&lock);
+		sched_yield();
+		pthread_mutex_lock(&lock);
+	}
+	b = uncharged[part->gpu] ? NULL : search(part, n, all);
 	if (b) {
 		b->refs++;
 		b->reserved += n;
