@@ -65,10 +65,12 @@ CUresult gs_cu_instantiate_params(GS_FN(cuGraphInstantiateWithParams) real, CUgr
 
 CUresult gs_cu_exec_destroy(GS_FN(cuGraphExecDestroy) real, CUgraphExec exec)
 {
-	CUresult r = real(exec);
+	struct gs_graph_ending ending;
+	CUresult r;
 
-	if (r == CUDA_SUCCESS && gs_attached())
-		gs_graph_gone(exec);
+	gs_graph_end_begin(&ending, exec);
+	r = real(exec);
+	gs_graph_end_end(&ending, r);
 	return r;
 }
 

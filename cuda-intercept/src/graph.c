@@ -207,21 +207,45 @@ void gs_graph_make_end(struct gs_graph_making *making, CUgraphExec exec, CUresul
 		return;
 	}
 	made(exec, &making->need);
-	if (making->cost)
-		gs_registry_put(&e, &old);
+	if (!making->cost || gs_registry_put(&e, &old) < 0)
+		return;
+	// A handle that was another graph's, which went by a way that is not watched.
+	if (old.kind != GS_KIND_NONE)
+		unmake(old.gpu, old.bytes, (uint32_t)old.link);
 }
 
-void gs_graph_gone(CUgraphExec exec)
+// The entries are out before the driver can give the handle to another thread's graph,
+// whose own would be lost otherwise.
+void gs_graph_end_begin(struct gs_graph_ending *ending, CUgraphExec exec)
 {
-	struct gs_entry e;
+	unsigned n = 0;
 
+	ending->devices = 0;
+	ending->known = gs_attached() && gs_registry_take(GS_KIND_EXEC, (uintptr_t)exec, &ending->exec);
 	EACH_DEVICE(dev, atomic_load(&devices_used))
-		if (gs_registry_take(GS_KIND_GRAPH, key_of(exec, dev), &e))
+		if (n < GS_MAX_GPUS && gs_registry_take(GS_KIND_GRAPH, key_of(exec, dev), &ending->needs[n])) {
+			ending->devices |= 1ULL << dev;
+			n++;
+		}
+}
+
+void gs_graph_end_end(struct gs_graph_ending *ending, CUresult r)
+{
+	struct gs_entry old;
+	unsigned n = 0;
+
+	EACH_DEVICE(dev, ending->devices) {
+		if (r == CUDA_SUCCESS)
 			gs_graph_settle(dev);
-	if (gs_registry_take(GS_KIND_EXEC, (uintptr_t)exec, &e)) {
-		unmake(e.gpu, e.bytes, (uint32_t)e.link);
-		gs_guess_given_back(e.gpu);
+		else
+			gs_registry_put(&ending->needs[n++], &old);
 	}
+	if (ending->known && r != CUDA_SUCCESS)
+		gs_registry_put(&ending->exec, &old);
+	if (!ending->known || r != CUDA_SUCCESS)
+		return;
+	unmake(ending->exec.gpu, ending->exec.bytes, (uint32_t)ending->exec.link);
+	gs_guess_given_back(ending->exec.gpu);
 }
 
 // ---- launches -----------------------------------------------------------------------

@@ -48,7 +48,7 @@ void gs_graph_leave(struct gs_graph_call *call, CUresult r);
 // gs_graph_make_begin charges what an executable graph costs beside the memory of its
 // nodes, by a guess: the driver does not tell. On any result but CUDA_SUCCESS the
 // wrapper returns that. gs_graph_make_end notes the executable graph if the driver has
-// made one; gs_graph_gone forgets it.
+// made one.
 struct gs_graph_making {
 	struct gs_graph_need need;
 	unsigned gpu;
@@ -56,7 +56,17 @@ struct gs_graph_making {
 };
 CUresult gs_graph_make_begin(struct gs_graph_making *making, CUgraph graph);
 void gs_graph_make_end(struct gs_graph_making *making, CUgraphExec exec, CUresult r);
-void gs_graph_gone(CUgraphExec exec);
+
+// An executable graph is forgotten before the driver is asked to destroy it, and noted
+// again by gs_graph_end_end if it did not.
+struct gs_graph_ending {
+	struct gs_entry exec;
+	struct gs_entry needs[GS_MAX_GPUS]; // one for each bit of devices, in order
+	uint64_t devices;
+	bool known; // exec is set
+};
+void gs_graph_end_begin(struct gs_graph_ending *ending, CUgraphExec exec);
+void gs_graph_end_end(struct gs_graph_ending *ending, CUresult r);
 
 // gs_graph_settle brings a device's charge to the driver's figure, after a trim.
 void gs_graph_settle(CUdevice dev);
