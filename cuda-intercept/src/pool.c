@@ -174,13 +174,13 @@ static bool claim(struct gs_pool_call *c)
 // join begins a call that is charged. It returns false if a call that is not charged
 // is under way, and this one, being given the other's piece, could make it grow by
 // more than the charge.
-static bool join(struct gs_pool_call *c, uint64_t charged, bool must)
+static bool join(struct gs_pool_call *c, uint64_t charged)
 {
 	struct gs_pool *p = c->pool;
 	bool ok;
 
 	pthread_mutex_lock(&gs_pool_lock);
-	ok = must || p->claimed <= charged;
+	ok = p->claimed <= charged;
 	if (ok)
 		join_locked(c, charged);
 	pthread_mutex_unlock(&gs_pool_lock);
@@ -197,18 +197,52 @@ static uint64_t claimed_of(struct gs_pool *p)
 	return bytes;
 }
 
+// need is what must be charged for a call: see join.
+static uint64_t need(const struct gs_pool_call *c)
+{
+	uint64_t other = claimed_of(c->pool);
+
+	return c->bound > other ? c->bound : other;
+}
+
+// wait_need is need once the claim that makes it more than the bound has ended.
+static uint64_t wait_need(const struct gs_pool_call *c)
+{
+	uint64_t bytes = need(c);
+
+	for (int i = 0; i < YIELDS && bytes > c->bound; i++) {
+		sched_yield();
+		bytes = need(c);
+	}
+	return bytes;
+}
+
+static int charge_under_pressure(struct gs_pool_call *c, uint64_t bytes, bool waited)
+{
+	unsigned gpu = c->pool->gpu;
+	int r = charge_anyhow(gpu, bytes, waited);
+
+	return r < 0 && gs_guess_wait(gpu) ? gs_ledger_charge(gpu, bytes) : r;
+}
+
 static int enter_under_pressure(struct gs_pool_call *c)
 {
 	unsigned gpu = c->pool->gpu;
 	bool mine = press(gpu), waited = wait_idle(gpu);
-	int r = 0;
+	int r = -ENOMEM;
 
-	if (!claim(c)) {
-		r = charge_anyhow(gpu, c->bound, waited);
-		if (r < 0 && gs_guess_wait(gpu))
-			r = gs_ledger_charge(gpu, c->bound);
-		if (r == 0)
-			join(c, c->bound, true);
+	for (int i = 0; i < YIELDS; i++) {
+		uint64_t bytes;
+
+		r = 0;
+		if (claim(c))
+			break;
+		bytes = wait_need(c);
+		r = charge_under_pressure(c, bytes, waited || i);
+		if (r < 0 || join(c, bytes))
+			break;
+		gs_ledger_refund(gpu, bytes);
+		r = -ENOMEM;
 	}
 	if (mine)
 		atomic_store(&pressed[gpu], false);
@@ -227,14 +261,14 @@ int gs_pool_enter(struct gs_pool_call *call)
 		return -ENOMEM;
 	}
 	for (int i = 0;; i++) {
-		uint64_t other = claimed_of(p), charged = call->bound > other ? call->bound : other;
+		uint64_t charged = need(call);
 
 		wait_for_press(p->gpu);
 		if (claim(call))
 			return 0;
-		if (call->bound > gs_memory_limit(p->gpu) || gs_ledger_charge(p->gpu, charged) < 0)
+		if (i > YIELDS || call->bound > gs_memory_limit(p->gpu) || gs_ledger_charge(p->gpu, charged) < 0)
 			return enter_under_pressure(call);
-		if (join(call, charged, i > YIELDS))
+		if (join(call, charged))
 			return 0;
 		gs_ledger_refund(p->gpu, charged);
 		sched_yield();
