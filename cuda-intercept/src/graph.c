@@ -318,16 +318,6 @@ CUresult gs_graph_enter_need(struct gs_graph_call *call, const struct gs_graph_n
 	return CUDA_SUCCESS;
 }
 
-static uint32_t next_epoch(struct gs_pool *p)
-{
-	uint32_t epoch;
-
-	pthread_mutex_lock(&gs_pool_lock);
-	epoch = p->epoch += p->epoch + 1 ? 1 : 2; // never 0
-	pthread_mutex_unlock(&gs_pool_lock);
-	return epoch;
-}
-
 void gs_graph_leave(struct gs_graph_call *call, CUresult r)
 {
 	unsigned n = 0;
@@ -339,11 +329,9 @@ void gs_graph_leave(struct gs_graph_call *call, CUresult r)
 		struct gs_entry e, old;
 
 		gs_pool_leave(c, 0, false);
-		if (r != CUDA_SUCCESS || !gs_registry_get(GS_KIND_GRAPH, key_of(call->exec, dev), &e)) {
-			next_epoch(c->pool);
+		if (r != CUDA_SUCCESS || !gs_registry_get(GS_KIND_GRAPH, key_of(call->exec, dev), &e))
 			continue;
-		}
-		e.link = next_epoch(c->pool);
+		e.link = c->epoch;
 		gs_registry_put(&e, &old);
 	}
 }
@@ -354,8 +342,10 @@ void gs_graph_settle(CUdevice dev)
 
 	if (!p)
 		return;
+	pthread_mutex_lock(&gs_pool_lock);
+	gs_pool_next_epoch(p);
+	pthread_mutex_unlock(&gs_pool_lock);
 	gs_pool_settle(p);
-	next_epoch(p);
 }
 
 void gs_graphs_forked(void)

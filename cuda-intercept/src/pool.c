@@ -334,6 +334,20 @@ static void ended_locked(struct gs_pool_call *c, CUdeviceptr ptr, uint64_t figur
 		gs_piece_add(p, ptr + c->bytes, grown - c->bytes, GS_STREAM_ANY);
 }
 
+// given_locked keeps the pieces true. What was not given out of them, nor grown for, may
+// stand in for a block that another thread's wait or trim gave back unseen: the figure is
+// what it was, and the pieces in that block are gone. The lock is held.
+static void given_locked(struct gs_pool_call *c, CUdeviceptr ptr, bool alone, uint64_t figure)
+{
+	struct gs_pool *p = c->pool;
+	bool grown = alone && !p->capped && figure > c->known && figure - c->known >= c->bytes;
+
+	if (gs_piece_cut(p, ptr, c->bytes) < c->bytes && !grown)
+		p->npieces = 0;
+	if (alone)
+		ended_locked(c, ptr, figure);
+}
+
 int gs_pool_leave(struct gs_pool_call *call, CUdeviceptr ptr, bool undoable)
 {
 	struct gs_pool *p = call->pool;
@@ -344,7 +358,7 @@ int gs_pool_leave(struct gs_pool_call *call, CUdeviceptr ptr, bool undoable)
 		CUmemoryPool handle;
 		enum gs_answer answer;
 		uint32_t answers;
-		bool told;
+		bool told, alone;
 
 		pthread_mutex_lock(&gs_pool_lock);
 		answers = p->answers;
@@ -369,17 +383,21 @@ int gs_pool_leave(struct gs_pool_call *call, CUdeviceptr ptr, bool undoable)
 			if (ptr) {
 				p->live += call->bytes;
 				p->granted++;
-				gs_piece_cut(p, ptr, call->bytes);
 			}
-			if (told && p->answers == answers) {
+			told = told && p->answers == answers;
+			alone = told && call->alone && !p->calls && answers == call->answers;
+			if (ptr)
+				given_locked(call, ptr, answer == GS_ANSWER_FIGURE && alone, figure);
+			if (told) {
 				less = lower_locked(p, figure, p->coming);
-				if (answer == GS_ANSWER_FIGURE && ptr && call->alone && !p->calls &&
-				    answers == call->answers)
-					ended_locked(call, ptr, figure);
 				note_figure(p, figure);
 			} else {
 				p->stale = true;
 			}
+			if (p->kind == GS_POOL_GRAPH)
+				call->epoch = gs_pool_next_epoch(p);
+			if (!alone)
+				call->epoch = 0;
 			p->answers++;
 		}
 		pthread_mutex_unlock(&gs_pool_lock);

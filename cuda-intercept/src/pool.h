@@ -29,6 +29,7 @@ struct gs_pool_call {
 	uint64_t stream; // see gs_piece
 	uint64_t known, charged;
 	uint32_t answers;
+	uint32_t epoch; // of graphs, set by gs_pool_leave: 0 if others launched meanwhile
 	bool claim, alone;
 };
 

@@ -132,9 +132,9 @@ void gs_piece_add(struct gs_pool *pool, uint64_t at, uint64_t bytes, uint64_t st
 		*least = (struct gs_piece){at, bytes, stream};
 }
 
-void gs_piece_cut(struct gs_pool *pool, uint64_t at, uint64_t bytes)
+uint64_t gs_piece_cut(struct gs_pool *pool, uint64_t at, uint64_t bytes)
 {
-	uint64_t end = at + bytes;
+	uint64_t end = at + bytes, cut = 0;
 
 	for (uint32_t i = 0; i < pool->npieces;) {
 		struct gs_piece was = pool->pieces[i];
@@ -143,6 +143,7 @@ void gs_piece_cut(struct gs_pool *pool, uint64_t at, uint64_t bytes)
 			i++;
 			continue;
 		}
+		cut += (was.at + was.bytes < end ? was.at + was.bytes : end) - (was.at > at ? was.at : at);
 		pool->pieces[i] = pool->pieces[--pool->npieces];
 		if (was.at < at)
 			gs_piece_add(pool, was.at, at - was.at, was.stream);
@@ -150,6 +151,7 @@ void gs_piece_cut(struct gs_pool *pool, uint64_t at, uint64_t bytes)
 			gs_piece_add(pool, end, was.at + was.bytes - end, was.stream);
 		i = 0; // the rests may lie anywhere; they do not overlap
 	}
+	return cut;
 }
 
 bool gs_piece_fits(const struct gs_pool *pool, uint64_t bytes, uint64_t stream)

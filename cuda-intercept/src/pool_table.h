@@ -92,9 +92,16 @@ struct gs_pool *gs_pool_note(CUmemoryPool handle, enum gs_pool_kind kind, unsign
 // gs_pool_drop frees the place of a pool. The lock is held.
 void gs_pool_drop(struct gs_pool *pool);
 
+// gs_pool_next_epoch makes every graph's own one an old one. The lock is held.
+static inline uint32_t gs_pool_next_epoch(struct gs_pool *pool)
+{
+	return pool->epoch += pool->epoch + 1 ? 1 : 2; // never 0
+}
+
 // Pieces; the lock is held.
 void gs_piece_add(struct gs_pool *pool, uint64_t at, uint64_t bytes, uint64_t stream);
-void gs_piece_cut(struct gs_pool *pool, uint64_t at, uint64_t bytes);
+// gs_piece_cut takes a range out and returns how much of it was in pieces.
+uint64_t gs_piece_cut(struct gs_pool *pool, uint64_t at, uint64_t bytes);
 bool gs_piece_fits(const struct gs_pool *pool, uint64_t bytes, uint64_t stream);
 void gs_piece_open(struct gs_pool *pool, uint64_t stream, bool all);
 
