@@ -97,11 +97,13 @@ bool gs_pools_trim(unsigned gpu)
 
 // ---- settling what was waited for ----------------------------------------------
 
-// end_locked takes a pool that is gone out of the table and returns its charge.
-static uint64_t end_locked(struct gs_pool *p)
+// end_locked takes a pool that is gone out of the table and returns its charge, on
+// *ret_gpu: without the lock its place may be another pool's.
+static uint64_t end_locked(struct gs_pool *p, unsigned *ret_gpu)
 {
 	uint64_t bytes = p->charged;
 
+	*ret_gpu = p->gpu;
 	p->charged = 0;
 	gs_pool_drop(p);
 	return bytes;
@@ -114,6 +116,7 @@ static void settle_each(unsigned gpu, bool all_gpus, uint64_t stream, bool all)
 	for (uint32_t i = 0; i < high; i++) {
 		struct gs_pool *p = gs_pool_at(i);
 		uint64_t gone = 0;
+		unsigned from = 0;
 		bool look;
 
 		pthread_mutex_lock(&gs_pool_lock);
@@ -121,12 +124,12 @@ static void settle_each(unsigned gpu, bool all_gpus, uint64_t stream, bool all)
 		if (look) {
 			gs_piece_open(p, stream, all);
 			if (p->leaving && (all || p->leaves_by == stream))
-				gone = end_locked(p);
+				gone = end_locked(p, &from);
 		}
 		look = look && !gone && p->kind == GS_POOL_DEVICE && may_give(p, p->gpu);
 		pthread_mutex_unlock(&gs_pool_lock);
 		if (gone)
-			gs_ledger_refund(p->gpu, gone);
+			gs_ledger_refund(from, gone);
 		if (look)
 			gs_pool_settle(p);
 	}
@@ -167,17 +170,18 @@ static void freed_last(struct gs_pool *p, uint64_t stream)
 {
 	bool now = passed(stream);
 	uint64_t gone = 0;
+	unsigned gpu = 0;
 
 	pthread_mutex_lock(&gs_pool_lock);
 	if (p->destroyed && !p->live && !p->leaving) {
 		if (now)
-			gone = end_locked(p);
+			gone = end_locked(p, &gpu);
 		else
 			p->leaving = true;
 		p->leaves_by = stream;
 	}
 	pthread_mutex_unlock(&gs_pool_lock);
-	gs_ledger_refund(p->gpu, gone);
+	gs_ledger_refund(gpu, gone);
 }
 
 // The pool of an entry, NULL for memory of none.
@@ -205,6 +209,7 @@ CUresult gs_pool_freed_on(const struct gs_entry *entry, CUresult r, uint64_t str
 	struct gs_pool *p;
 	uint64_t less = 0, steps;
 	bool destroyed, last;
+	unsigned gpu;
 
 	if (r != CUDA_SUCCESS) {
 		gs_registry_put(entry, &old);
@@ -217,8 +222,9 @@ CUresult gs_pool_freed_on(const struct gs_entry *entry, CUresult r, uint64_t str
 	}
 	// Who has imported it is charged from now on, before the pool is charged less.
 	gs_share_drop(entry->share);
-	steps = gs_pool_steps(p->gpu);
 	pthread_mutex_lock(&gs_pool_lock);
+	gpu = p->gpu;
+	steps = gs_pool_steps(gpu);
 	p->live -= entry->bytes < p->live ? entry->bytes : p->live;
 	destroyed = p->destroyed;
 	if (steps && !destroyed && !p->calls && entry->refs == p->granted + 1)
@@ -229,7 +235,7 @@ CUresult gs_pool_freed_on(const struct gs_entry *entry, CUresult r, uint64_t str
 	}
 	last = destroyed && !p->live;
 	pthread_mutex_unlock(&gs_pool_lock);
-	gs_ledger_refund(p->gpu, less);
+	gs_ledger_refund(gpu, less);
 	if (last)
 		freed_last(p, stream);
 	else if (!destroyed && (!steps || stream == GS_STREAM_ANY))
@@ -249,14 +255,15 @@ CUresult gs_pool_freed(const struct gs_entry *entry, CUresult r)
 void gs_pool_destroyed(struct gs_pool *pool)
 {
 	uint64_t gone = 0;
+	unsigned gpu = 0;
 
 	pthread_mutex_lock(&gs_pool_lock);
 	pool->destroyed = true;
 	pool->npieces = 0;
 	if (!pool->live && !pool->calls)
-		gone = end_locked(pool);
+		gone = end_locked(pool, &gpu);
 	pthread_mutex_unlock(&gs_pool_lock);
-	gs_ledger_refund(pool->gpu, gone);
+	gs_ledger_refund(gpu, gone);
 }
 
 // ---- pools that came by ways that are not watched --------------------------------
