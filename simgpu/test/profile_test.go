@@ -21,6 +21,7 @@ import (
 // every attribute of every card of a mixed node.
 func TestProfileReachesPrograms(t *testing.T) {
 	const spec = "t4,a100,a100-80gb,l40s,h100,h200,b200,rtx4090,rtx-pro-6000,2xexact"
+	t.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID") // CUDA's numbers are then the profile's and NVML's
 	n := up(t, "--profile", spec, "--driver", "newest")
 	want, err := profile.ParseNode(spec)
 	if err != nil {
