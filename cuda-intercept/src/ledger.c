@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
 #include "share.h"
 #include "slots.h"
@@ -17,13 +16,8 @@
 
 #define WAIT_STEP_NS 10000000
 
-// How often a process has a sweep made before it refuses, though none is due: a
-// process that has just died may be what is in the way, and one refusal ends many a
-// program. The container makes no more of those than one per SOON_NS.
-#define PATIENCE_NS 1000000000
-#define SOON_NS 2000000
-
-static _Atomic(uint64_t) last_patience;
+// When this process last had a sweep made before it refused.
+static _Atomic(uint64_t) last_look;
 
 uint64_t gs_granule(uint64_t bytes)
 {
@@ -205,51 +199,12 @@ static bool try_charge(unsigned gpu, uint64_t bytes, uint64_t limit)
 	return false;
 }
 
-static void sleep_ns(uint64_t ns)
-{
-	struct timespec t = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-
-	nanosleep(&t, NULL);
-}
-
-
-// look_for_the_dead sweeps; before its turn only if it has not done so for long.
-static void look_for_the_dead(unsigned gpu)
-{
-	uint64_t due = others_hold(gpu, gs_ledger_sum(gpu)) ? gs_slots_sweep(GS_SWEEP_INTERVAL) : 0;
-	uint64_t last = atomic_load(&last_patience);
-	struct timespec t;
-	uint64_t now;
-
-	if (!due)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
-	if ((last && now - last < PATIENCE_NS) || !atomic_compare_exchange_strong(&last_patience, &last, now))
-		return;
-	due = gs_slots_sweep(SOON_NS);
-	if (!due)
-		return;
-	sleep_ns(due);
-	// Several wake up for the same sweep. Whoever comes second must not judge by
-	// marks that the first has not made yet.
-	if (gs_slots_sweep(SOON_NS))
-		sleep_ns(SOON_NS / 2);
-}
-
 // hopeless tells whether looking for the dead would find nothing, so that a full GPU is
 // refused at once.
 static bool hopeless(unsigned gpu)
 {
-	uint64_t last = atomic_load_explicit(&last_patience, memory_order_relaxed);
-	struct timespec t;
-
-	if (!others_hold(gpu, gs_ledger_sum(gpu)))
-		return true;
-	if (!last || !gs_slots_settled() || gs_shares_unheld())
-		return false;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec - last < PATIENCE_NS;
+	return !others_hold(gpu, gs_ledger_sum(gpu)) ||
+	       (gs_slots_looked(&last_look) && gs_slots_settled() && !gs_shares_unheld());
 }
 
 // soon tells whether something on gpu is about to come back. It sets ret_living to
@@ -286,7 +241,8 @@ static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t
 {
 	uint64_t asked = 0;
 
-	look_for_the_dead(gpu);
+	if (others_hold(gpu, gs_ledger_sum(gpu)))
+		gs_slots_look(&last_look);
 	sched_yield();
 	for (uint64_t waited = 0; waited < GS_REAP_GRACE + GS_TAG_GRACE + 8 * WAIT_STEP_NS; waited += WAIT_STEP_NS) {
 		uint64_t living;
@@ -297,7 +253,7 @@ static __attribute__((cold, noinline)) bool charge_slowly(unsigned gpu, uint64_t
 			return true;
 		if (!wait || !fits(living, bytes, limit))
 			return false;
-		sleep_ns(WAIT_STEP_NS);
+		gs_slots_sleep(WAIT_STEP_NS);
 		gs_slots_reap();
 	}
 	return try_charge(gpu, bytes, limit);

@@ -20,6 +20,12 @@
 // one: keeps slot_high, and with it the cost of a sum, near the processes alive.
 #define TRY_EMPTY 4
 
+// How often a process has a sweep made before it refuses, though none is due: a
+// process that has just died may be what is in the way, and one refusal ends many a
+// program. The container makes no more of those than one per SOON_NS.
+#define PATIENCE_NS 1000000000
+#define SOON_NS 2000000
+
 static uint64_t now_ns(void)
 {
 	struct timespec t;
@@ -268,6 +274,36 @@ uint64_t gs_slots_sweep(uint64_t interval)
 	gs_shares_sweep(false);
 	errno = saved;
 	return 0;
+}
+
+void gs_slots_sleep(uint64_t ns)
+{
+	struct timespec t = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+
+	nanosleep(&t, NULL);
+}
+
+bool gs_slots_looked(const _Atomic(uint64_t) *last)
+{
+	uint64_t at = atomic_load_explicit(last, memory_order_relaxed);
+
+	return at && now_ns() - at < PATIENCE_NS;
+}
+
+void gs_slots_look(_Atomic(uint64_t) *last)
+{
+	uint64_t due = gs_slots_sweep(GS_SWEEP_INTERVAL), at = atomic_load(last);
+
+	if (!due || gs_slots_looked(last) || !atomic_compare_exchange_strong(last, &at, now_ns()))
+		return;
+	due = gs_slots_sweep(SOON_NS);
+	if (!due)
+		return;
+	gs_slots_sleep(due);
+	// Several wake up for the same sweep. Whoever comes second must not judge by
+	// marks that the first has not made yet.
+	if (gs_slots_sweep(SOON_NS))
+		gs_slots_sleep(SOON_NS / 2);
 }
 
 bool gs_slots_settled(void)

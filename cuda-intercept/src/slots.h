@@ -85,6 +85,16 @@ uint64_t gs_slot_guessed(unsigned gpu, uint32_t slot, uint32_t done);
 // gs_slots_reap gives marked slots back whose grace is over.
 void gs_slots_reap(void);
 
+// gs_slots_look sweeps for who is about to refuse; before the container's turn only if
+// the process has not done so for a second. last is when it did, 0 at first.
+void gs_slots_look(_Atomic(uint64_t) *last);
+
+// gs_slots_looked tells whether it has done so within the last second.
+bool gs_slots_looked(const _Atomic(uint64_t) *last);
+
+// gs_slots_sleep sleeps for that many nanoseconds.
+void gs_slots_sleep(uint64_t ns);
+
 // gs_slots_settled tells whether there is nobody to look for: a sweep is not due,
 // and no slot is known to be dying.
 bool gs_slots_settled(void);

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
 #include "ledger.h"
 #include "slots.h"
@@ -13,12 +12,9 @@
 #define ATTEMPTS 24
 #define WAIT_STEP_NS 10000000
 
-// How often a process waits for the next sweep before it refuses; see ledger.c.
-#define PATIENCE_NS 1000000000
-
 #define NOTHING_DENIED UINT64_MAX
 
-static _Atomic(uint64_t) last_patience;
+static _Atomic(uint64_t) last_look;
 static _Atomic(uint64_t) held; // entries
 
 // 0 outside a call that may spill.
@@ -95,39 +91,10 @@ static bool try_charge(uint64_t bytes, uint64_t limit)
 	return false;
 }
 
-static void sleep_ns(uint64_t ns)
-{
-	struct timespec t = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-
-	nanosleep(&t, NULL);
-}
-
-// look_for_the_dead sweeps; before its turn only if it has not done so for long.
-static void look_for_the_dead(void)
-{
-	bool others = host_sum() > __atomic_load_n(word((uint32_t)gs_self.slot), __ATOMIC_SEQ_CST);
-	uint64_t due = others ? gs_slots_sweep(GS_SWEEP_INTERVAL) : 0;
-	uint64_t last = atomic_load(&last_patience);
-	struct timespec t;
-	uint64_t now;
-
-	if (!due)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
-	if ((last && now - last < PATIENCE_NS) || !atomic_compare_exchange_strong(&last_patience, &last, now))
-		return;
-	due = gs_slots_sweep(WAIT_STEP_NS);
-	if (!due)
-		return;
-	sleep_ns(due);
-	if (gs_slots_sweep(WAIT_STEP_NS))
-		sleep_ns(WAIT_STEP_NS / 2); // somebody else's, which must have made its marks
-}
-
 static __attribute__((cold, noinline)) bool charge_slowly(uint64_t bytes, uint64_t limit)
 {
-	look_for_the_dead();
+	if (host_sum() > __atomic_load_n(word((uint32_t)gs_self.slot), __ATOMIC_SEQ_CST))
+		gs_slots_look(&last_look);
 	for (uint64_t waited = 0; waited < GS_REAP_GRACE + 5 * WAIT_STEP_NS; waited += WAIT_STEP_NS) {
 		uint64_t living;
 		// Before the attempt: what a neighbour gives back after it is free then.
@@ -137,7 +104,7 @@ static __attribute__((cold, noinline)) bool charge_slowly(uint64_t bytes, uint64
 			return true;
 		if (!any || plus(living, bytes) > limit)
 			return false;
-		sleep_ns(WAIT_STEP_NS);
+		gs_slots_sleep(WAIT_STEP_NS);
 		gs_slots_reap();
 	}
 	return try_charge(bytes, limit);
